@@ -45,7 +45,7 @@ class Evaluation:
         stats = sorted({name for episode in own for name in episode.stats})
         readers: dict[str, Callable[[Played], float | None]] = {**_OF_ALL}
         readers |= {named_apart(name, _OF_ALL): partial(_stat, name=name) for name in stats}
-        return {name: _statistics(own, read) for name, read in readers.items()} if own else {}
+        return {name: _statistics(own, read, name == _WON) for name, read in readers.items()} if own else {}
 
     def score_of(self, policy_idx: int) -> float | None:
         """Mean of the objective; None where the policy has no episode."""
@@ -111,10 +111,12 @@ class Evaluation:
         return [episode for episode in self.episodes if episode.policy_idx == policy_idx]
 
 
-def _statistics(episodes: Sequence[Played], read: Callable[[Played], float | None]) -> Statistics:
+def _statistics(episodes: Sequence[Played], read: Callable[[Played], float | None], is_rate: bool) -> Statistics:
     known = [(value, episode.match_idx) for episode in episodes if (value := read(episode)) is not None]
     values, match_idxs = zip(*known, strict=True)
-    return statistics(values, match_idxs)
+    # An environment of a user may count something else under that name.
+    is_rate = is_rate and min(values) >= 0.0 and max(values) <= 1.0
+    return rate_statistics(values, match_idxs) if is_rate else statistics(values, match_idxs)
 
 
 def _stat(episode: Played, name: str) -> float | None:

@@ -10,12 +10,20 @@ import numpy as np
 
 RESAMPLES = 2_000
 CONFIDENCE = 0.95
+ROUNDING = 1e-9  # of the largest number; values that are closer than that count as the same
+_FEWEST_RESAMPLED = 30  # matches; of fewer the percentile bootstrap is too narrow: of 3 it covers 74 %, of 5 87 %
+_MOST_RESAMPLED = 2_000  # matches; from there on the bootstrap says the same as the normal approximation
 _Z = 1.959964  # that quantile of the normal distribution, on both sides
-_DRAWN_AT_ONCE = 10**7
+
+# The 0.975 quantiles of Student's t distribution for 1, 2, ... 30 degrees of freedom.
+_T_QUANTILES = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)  # fmt: skip
 
 
 class Statistics(NamedTuple):
-    """low, high: the 95 % confidence interval of the mean of all possible episodes; None for a single match."""
+    """low, high: the 95 % confidence interval of the mean of all possible episodes; None where it is not known."""
 
     num: int
     mean: float
@@ -30,9 +38,11 @@ class Statistics(NamedTuple):
 def statistics(values: Sequence[float], match_idxs: Sequence[int]) -> Statistics:
     """Statistics of at least one value, [N]. match_idxs: [N] the match of each.
 
-    The interval is the percentile bootstrap of the mean (Efron 1979), seeded. It draws whole matches (Davison and
-    Hinkley 1997, section 3.8): the episodes of one match share its course, and together say little more than one of
-    them.
+    The interval counts whole matches: the episodes of one match share its course, and together say little more than one
+    of them. It is the percentile bootstrap of the mean (Efron 1979), seeded, which draws matches (Davison and Hinkley
+    1997, section 3.8). Below 30 matches it is mean +- t s / sqrt(M) with Student's t of M - 1 degrees of freedom, and
+    above 2,000 the normal approximation; s is the deviation of what a match adds to the mean. There is none for a
+    single match, nor where all matches have the same mean: how far those that were not seen differ is unknown.
     """
     x = np.asarray(values, np.float64)
     return _of(x, _interval(x, np.asarray(match_idxs)))
@@ -42,8 +52,8 @@ def rate_statistics(results: Sequence[float], match_idxs: Sequence[int]) -> Stat
     """As `statistics`, of at least one result between 0 and 1, such as a win, a draw or a defeat, [N].
 
     The interval is Wilson's, of as many draws as there are matches (Wilson 1927; Brown, Cai and DasGupta 2001 recommend
-    it): that of the bootstrap has no width where all results are equal, and is too short near 0 and 1. Draws, and
-    several results of a match, make it wider than it has to be.
+    it): it has a width where all results are equal, and is long enough near 0 and 1. Draws, and several results of a
+    match, make it wider than it has to be.
     """
     x = np.asarray(results, np.float64)
     assert ((x >= 0.0) & (x <= 1.0)).all(), x
@@ -92,17 +102,27 @@ def _of(x: np.ndarray, interval: tuple[float, float] | tuple[None, None]) -> Sta
 
 def _interval(x: np.ndarray, match_idxs: np.ndarray) -> tuple[float, float] | tuple[None, None]:
     _, match, num = np.unique(match_idxs, return_inverse=True, return_counts=True)
-    if len(num) < 2:
-        return None, None
     total = np.bincount(match, x)
-    rng = np.random.default_rng(0)
-    means: list[np.ndarray] = []
-    at_once = max(1, _DRAWN_AT_ONCE // len(num))
-    for begin in range(0, RESAMPLES, at_once):
-        drawn = rng.integers(len(num), size=(min(at_once, RESAMPLES - begin), len(num)), dtype=np.int32)
-        means.append(total[drawn].sum(axis=1) / num[drawn].sum(axis=1))
-    low, high = np.quantile(np.concatenate(means), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return float(low), float(high)
+    if len(num) < 2 or np.ptp(total / num) <= ROUNDING * np.abs(x).max():
+        return None, None
+    if _FEWEST_RESAMPLED <= len(num) <= _MOST_RESAMPLED:
+        drawn = np.random.default_rng(0).integers(len(num), size=(RESAMPLES, len(num)), dtype=np.int32)
+        means = total[drawn].sum(axis=1) / num[drawn].sum(axis=1)
+        low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+        return float(low), float(high)
+    mean = float(x.mean())
+    deviation = float((total - mean * num).std(ddof=1)) / float(num.mean())  # matches may differ in their episodes
+    quantile = float(t_quantile(len(num) - 1)) if len(num) < _FEWEST_RESAMPLED else _Z
+    half = quantile * deviation / math.sqrt(len(num))
+    return mean - half, mean + half
+
+
+def t_quantile(degrees: np.ndarray | int) -> np.ndarray:
+    """The 0.975 quantile of Student's t distribution, for numbers of degrees of freedom of any shape.
+
+    Above 30 it is that of 30, which is at most 4 % too large.
+    """
+    return np.array(_T_QUANTILES)[np.clip(degrees, 1, len(_T_QUANTILES)) - 1]
 
 
 def interval_text(s: Statistics, form: str = ",.2f") -> str:

@@ -58,17 +58,19 @@ def nash(payoff: np.ndarray) -> np.ndarray:
 def alpharank(payoff: np.ndarray) -> np.ndarray:
     """The stationary distribution of alpha-rank (Omidshafiei et al. 2019), by OpenSpiel, whose defaults it takes.
 
-    Payoffs above 1 are scaled down to 1: OpenSpiel's exponentials overflow where two of them are 7 apart. Raises
-    ValueError where OpenSpiel is not installed.
+    The largest payoff is scaled to 1, so the unit of the payoffs does not matter: how hard the evolution selects
+    depends on their size, and OpenSpiel's exponentials overflow where two of them are 7 apart. Raises ValueError where
+    OpenSpiel is not installed.
     """
     extras.require("openspiel", "pyspiel", "open_spiel", purpose="alpha-rank")
     from open_spiel.python.egt import alpharank as of_openspiel  # noqa: PLC0415  an extra
 
-    if len(payoff) == 1:
-        return np.ones(1)
     game = np.asarray(payoff, np.float64)
+    largest = float(np.abs(game).max())
+    if largest == 0:  # a single player, or players that gain nothing from each other
+        return uniform(game)
     with np.errstate(over="ignore"):
-        _, _, mixture, _, _ = of_openspiel.compute([game / max(1.0, float(np.abs(game).max()))])
+        _, _, mixture, _, _ = of_openspiel.compute([game / largest])
     return _normalized(np.real(mixture))
 
 

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from sf.evaluation.statistics import Statistics, statistics, wilson_interval
+from sf.evaluation.statistics import statistics, wilson_interval
 from sf.league.bradley_terry import Rating
 from sf.league.meta_solvers import alpharank, nash_average
 from sf.league.openskill_ratings import openskill_ratings
@@ -20,14 +19,12 @@ from sf.league.payoffs import Payoffs, meetings, payoffs, result, scores_of
 from sf.league.ratings import Point, names_of, ratings
 from sf.league.record import Match, Player, Row
 
-_MOST_RESAMPLED = 2_000  # matches; from there on the bootstrap says the same as the normal approximation
 _MOST_ONE_BY_ONE = 100_000  # matches, which take openskill some seconds
 _PARTS = 20  # of a run, in which win rates are averaged
-_QUANTILE = 1.96
 
 
 class Mean(NamedTuple):
-    """low, high: the 95 % interval; None for a single match."""
+    """low, high: the 95 % interval; None where it is not known: for a single match, or equal scores."""
 
     mean: float
     low: float | None
@@ -151,11 +148,8 @@ def _progress(matches: Sequence[Match], learning: Collection[str], opponents: Se
 def _mean(values: Sequence[float]) -> Mean | None:
     if not values:
         return None
-    if len(values) <= _MOST_RESAMPLED:
-        s: Statistics = statistics(values, range(len(values)))
-        return Mean(s.mean, s.low, s.high)
-    mean, half = float(np.mean(values)), _QUANTILE * float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    return Mean(mean, mean - half, mean + half)
+    s = statistics(values, range(len(values)))
+    return Mean(s.mean, s.low, s.high)
 
 
 def _rate(results: Sequence[float]) -> Mean | None:

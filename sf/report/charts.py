@@ -190,7 +190,8 @@ class _Band(NamedTuple):
 def _band(run: Run, x: str, name: str) -> _Band | None:
     """What is drawn around a curve; None for nothing, and where its metrics are not in the same records.
 
-    A deviation reaches no further than the returns that it is the deviation of.
+    It has a gap at evaluations without an interval, whose returns were all the same. A deviation reaches no further
+    than the returns that it is the deviation of.
     """
     if name == "mean_return":
         mean, deviation = curve(run.kept, x, name), curve(run.kept, x, "std_return")
@@ -202,9 +203,11 @@ def _band(run: Run, x: str, name: str) -> _Band | None:
             band = _Band(mean.x, np.maximum(band.low, least.y), np.minimum(band.high, most.y))
         return band
     if _EVALUATION.fullmatch(name):
-        low, high = curve(run.kept, x, f"{name}_low"), curve(run.kept, x, f"{name}_high")
-        if len(low.x) == len(high.x):
-            return _Band(low.x, low.y, high.y)
+        mean, low, high = (curve(run.kept, x, f"{name}{end}") for end in ("", "_low", "_high"))
+        band = _Band(mean.x, *np.full((2, len(mean.x)), np.nan))
+        for ends, known in ((band.low, low), (band.high, high)):
+            ends[np.isin(mean.x, known.x)] = known.y
+        return band
     return None
 
 

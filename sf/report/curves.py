@@ -13,18 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sf.evaluation.statistics import ROUNDING, t_quantile
 from sf.storage.run_records import is_number
 
 _EVALUATION = re.compile(r"(policy_\d+/)?eval/")
 NUM_POINTS = 400  # of a line: more than one sees
 CONFIDENCE = "its 95 % confidence interval (Student's t)"
-
-# The 0.975 quantiles of Student's t distribution for 1, 2, ... 30 degrees of freedom. Beyond, the last one serves: a
-# band that is at most 4 % too wide.
-_T_QUANTILES = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
 
 
 class Curve(NamedTuple):
@@ -39,7 +33,7 @@ class Band(NamedTuple):
 
     x: np.ndarray
     mean: np.ndarray
-    low: np.ndarray  # NaN where fewer than two runs have a value
+    low: np.ndarray  # NaN where fewer than two runs have a value, or all have the same
     high: np.ndarray
     num_runs: np.ndarray  # that have a value there
 
@@ -107,7 +101,8 @@ def band(lines: Sequence[Curve], window: float, num_points: int = NUM_POINTS) ->
 
     The axis begins where every run has a value, and goes on to the end of the longest: beyond the end of a run the mean
     is that of the others (`num_runs`). The interval is mean +- t s / sqrt(S) with Student's t of S - 1 degrees of
-    freedom: right for few seeds, where a bootstrap is too narrow. lines: none of them empty.
+    freedom: right for few seeds, where a bootstrap is too narrow. It is not known where all runs have the same value.
+    lines: none of them empty.
     """
     x = np.linspace(max(line.x[0] for line in lines), max(line.x[-1] for line in lines), num_points)
     y = np.stack([running_mean(line, x, window) for line in lines])  # [S, P]
@@ -117,13 +112,9 @@ def band(lines: Sequence[Curve], window: float, num_points: int = NUM_POINTS) ->
     squares = np.where(is_there, y - mean, 0.0) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
         error = t_quantile(num_runs - 1) * np.sqrt(squares.sum(0) / (num_runs - 1) / num_runs)
-    error = np.where(num_runs > 1, error, np.nan)
+    is_constant = np.nanmax(y, axis=0) - np.nanmin(y, axis=0) <= ROUNDING * np.nanmax(np.abs(y), axis=0)
+    error = np.where(is_constant, np.nan, error)  # a single run is constant, too
     return Band(x, mean, mean - error, mean + error, num_runs)
-
-
-def t_quantile(degrees: np.ndarray) -> np.ndarray:
-    """The 0.975 quantile of Student's t distribution, for numbers of degrees of freedom of any shape."""
-    return np.array(_T_QUANTILES)[np.clip(degrees, 1, len(_T_QUANTILES)) - 1]
 
 
 def _integral(line: Curve, until: np.ndarray) -> np.ndarray:

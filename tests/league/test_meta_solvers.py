@@ -143,10 +143,16 @@ def test_alpharank_agrees_with_what_is_known_of_both_games():
     assert alpharank(np.zeros((1, 1))).tolist() == [1.0]
 
 
-def test_alpharank_takes_payoffs_of_any_size():
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 20.0, 1e6])
+@pytest.mark.parametrize("game", [TRANSITIVE, antisymmetric(np.random.default_rng(0).uniform(-1, 1, (4, 4)))])
+def test_alpharank_does_not_depend_on_the_unit_of_the_payoffs(game, size):
     pytest.importorskip("pyspiel")
-    np.testing.assert_allclose(alpharank(1000 * ROCK_PAPER_SCISSORS), [1 / 3] * 3, atol=1e-6)
-    assert alpharank(20 * TRANSITIVE)[2] > 0.99
+    np.testing.assert_allclose(alpharank(size * game), alpharank(game), atol=1e-6)
+
+
+def test_alpharank_of_a_game_without_gain_is_even():
+    pytest.importorskip("pyspiel")
+    assert alpharank(np.zeros((4, 4))).tolist() == [0.25] * 4
 
 
 def test_a_solver_whose_package_is_missing_is_one_sentence(monkeypatch):

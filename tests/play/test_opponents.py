@@ -267,6 +267,16 @@ def test_who_met_nobody_has_won_what_the_environment_says():
     assert evaluation.share_won(1) is None
 
 
+def test_who_has_won_every_match_may_lose_the_next_one():
+    evaluation = Evaluation("true_objective")
+    evaluation.episodes += [Played(n, 0, 0, 7.0, 1, 1, {"won": 1.0}) for n in range(20)]
+    found = evaluation.statistics(0)
+    assert (found["won"].low, found["won"].high) == pytest.approx((0.8389, 1.0), abs=1e-4)
+    assert (found["return"].low, found["return"].high) == (None, None)
+    counted = Evaluation("true_objective", [Played(n, 0, 0, 7.0, 1, 1, {"won": 5.0 * n}) for n in range(3)])
+    assert counted.statistics(0)["won"].mean == 5.0  # of an environment that counts something else by that name
+
+
 def test_the_score_of_an_agent_in_a_match_is_the_sum_over_its_episodes():
     evaluation = Evaluation("kills")
     evaluation.episodes += [

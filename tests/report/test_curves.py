@@ -6,7 +6,7 @@ import statistics
 import numpy as np
 import pytest
 
-from sf.report.curves import Curve, band, curve, running_mean, t_quantile
+from sf.report.curves import Curve, band, curve, running_mean
 
 
 def random_curve(rng, num_records, begin=0.0, end=100.0):
@@ -76,16 +76,10 @@ def test_a_band_is_the_mean_and_the_t_interval_of_the_runs_that_are_there(num_ru
             assert drawn.high[idx] == pytest.approx(statistics.fmean(values) + error)
 
 
-@pytest.mark.parametrize("degrees", range(1, 31))
-def test_a_quantile_leaves_a_fortieth_of_students_t_above_it(degrees):
-    scale = math.gamma((degrees + 1) / 2) / math.gamma(degrees / 2) / math.sqrt(degrees * math.pi)
-    t = np.linspace(0.0, t_quantile(np.array(degrees)), 100_001)
-    density = scale * (1 + t**2 / degrees) ** (-(degrees + 1) / 2)
-    assert 0.5 + np.sum((density[1:] + density[:-1]) / 2 * np.diff(t)) == pytest.approx(0.975, abs=3e-5)
-
-
-def test_many_runs_take_the_last_quantile():
-    assert t_quantile(np.array([[30, 31], [1000, 1]])).tolist() == [[2.042, 2.042], [2.042, 12.706]]
+def test_runs_that_agree_have_no_interval():
+    lines = [Curve(np.array([end, 11.0, 20.0 + end]), np.array([500.0, 500.0, 500.0 + end])) for end in (0.1, 0.2)]
+    drawn = band(lines, window=0.7, num_points=5)
+    assert np.isnan(np.stack([drawn.low, drawn.high])).tolist() == 2 * [[True, True, True, False, True]]
 
 
 def test_the_band_covers_the_true_mean_nineteen_times_in_twenty():

@@ -499,6 +499,18 @@ def test_evaluations_are_one_chart_with_their_interval(tmp_path):
     assert charts._band(load(path), "env_frames", "eval/mean_return").high.tolist() == [5.0] * 3
 
 
+def test_an_evaluation_without_an_interval_is_a_gap_in_the_band(tmp_path):
+    path = write_run(tmp_path / "a")
+    interval = {"eval/mean_return_low": 3.0, "eval/mean_return_high": 5.0}
+    records = [
+        record(step, 1.0, **{"eval/mean_return": 4.0, "eval/env_steps": 900 * step}, **(interval if step != 2 else {}))
+        for step in (1, 2, 3)
+    ]
+    (path / "metrics.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    band = charts._band(load(path), "env_frames", "eval/mean_return")
+    assert [str(value) for value in (*band.low, *band.high)] == ["3.0", "nan", "3.0", "5.0", "nan", "5.0"]
+
+
 def test_explained_variance_of_an_earlier_version_does_not_squash_its_chart(tmp_path):
     path = write_run(tmp_path / "a")
     records = [record(step, 1.0, **{"train/explained_variance": value}) for step, value in ((1, 0.5), (2, -8.0))]

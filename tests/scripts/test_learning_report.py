@@ -36,43 +36,28 @@ def record(task, trainer, seed, score, **others):
     }
 
 
-@pytest.fixture
-def plain_statistics(monkeypatch):
-    """In place of rliable's: the trimmed mean by hand, and the range instead of an interval."""
-
-    def trimmed_mean(scores):
-        ordered = sorted(scores.flatten())
-        cut = len(ordered) // 4
-        return float(np.mean(ordered[cut : len(ordered) - cut]))
-
-    def extremes(scores, func, reps):
-        points = {name: func(of) for name, of in scores.items()}
-        return points, {name: np.array([[of.min()], [of.max()]]) for name, of in scores.items()}
-
-    monkeypatch.setattr(aggregates, "_rliable", lambda: (extremes, trimmed_mean))
-    monkeypatch.setattr(aggregates, "require", lambda: None)
-
-
 def rows_of(text):
     """Of the first table: the cells of each line by its trainer."""
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
     return {line[3]: line for line in lines[2:] if len(line) == len(table.HEADER)}
 
 
-def test_a_line_has_the_scores_of_all_seeds(plain_statistics):
+def test_a_line_has_the_scores_of_all_seeds():
     records = [record("easy", "own@abc", seed, score) for seed, score in ((1, 90.0), (2, 100.0), (3, 125.0))]
     records[0] |= {"frames_to_score": 400, "seconds_to_score": 4.0}
     records[2] |= {"frames_to_score": 800, "seconds_to_score": 10.0}
     compared = comparison.compare(records, TASKS)
     line = rows_of(table.as_markdown(compared))["own"]
     assert line[:3] == ["easy", "1,000", "100"]
-    assert line[4:] == ["3", "105.0 [90.0, 125.0]", "106.0", "600 frames, 7 s (2 of 3)", "yes"]
     (row,) = compared.rows
     (cell,) = row.cells
+    assert line[4:] == ["3", str(cell.stochastic), "106.0", "600 frames, 7 s (2 of 3)", "yes"]
     assert (cell.stochastic.iqm, cell.scores) == (105.0, (90.0, 100.0, 125.0))
+    half = 4.303 * np.std(cell.scores, ddof=1) / np.sqrt(3)  # of three seeds it is the interval of Student's t
+    assert cell.stochastic[1:] == pytest.approx((105.0 - half, 105.0 + half), rel=0.02)
 
 
-def test_failures_and_missing_scores_are_shown(plain_statistics):
+def test_failures_and_missing_scores_are_shown():
     failed = {**record("easy", "own@abc", 2, 0.0), "state": "failed", "why": "no memory"}
     of_training = {"stochastic": None, "deterministic": None}
     records = [
@@ -87,26 +72,26 @@ def test_failures_and_missing_scores_are_shown(plain_statistics):
     assert lines["stable_baselines3"][4:] == ["0 (1 failed)", "-", "-", "-", "-"]
 
 
-def test_a_task_without_a_score_to_reach_is_written_down(plain_statistics):
+def test_a_task_without_a_score_to_reach_is_written_down():
     compared = comparison.compare([record("noted", "own@abc", 1, 3.0)], TASKS)
     assert rows_of(table.as_markdown(compared))["own"][2:] == ["-", "own", "1", "3.00", "4.00", "-", "-"]
     assert compared.overall == ()
 
 
-def test_a_time_to_another_score_does_not_count(plain_statistics):
+def test_a_time_to_another_score_does_not_count():
     old = record("easy", "own@abc", 1, 99.0, at_least=50.0, frames_to_score=10, seconds_to_score=1.0)
     (row,) = comparison.compare([old], TASKS).rows
     assert (row.at_least, row.cells[0].num_to_score, row.cells[0].frames_to_score) == (100.0, 0, None)
 
 
-def test_of_several_settings_the_last_count(plain_statistics):
+def test_of_several_settings_the_last_count():
     earlier = [record("easy", "own@abc", seed, 10.0, settings={"episodes": 5}) for seed in (1, 2, 3)]
     compared = comparison.compare([*earlier, record("easy", "own@abc", 1, 99.0)], TASKS)
     assert compared.rows[0].cells[0].scores == (99.0,)
     assert "3 results with other settings are left out" in table.as_markdown(compared)
 
 
-def test_states_of_this_project_are_one_trainer_of_what_came_last(plain_statistics):
+def test_states_of_this_project_are_one_trainer_of_what_came_last():
     records = [
         record("easy", "own@abc", 1, 50.0, commit="abc"),
         record("easy", "own@abc", 2, 60.0, commit="abc"),
@@ -138,7 +123,7 @@ def test_states_of_this_project_are_one_trainer_of_what_came_last(plain_statisti
     ]
 
 
-def test_runs_in_an_environment_that_has_changed_meanwhile_are_not_averaged_with_those_before(plain_statistics):
+def test_runs_in_an_environment_that_has_changed_meanwhile_are_not_averaged_with_those_before():
     records = [
         record("easy", "own@abc", 1, 0.0, commit="abc", settings={"environment": "old"}),
         record("easy", "own@abc", 2, 0.0, commit="abc", settings={"environment": "old"}),
@@ -149,7 +134,7 @@ def test_runs_in_an_environment_that_has_changed_meanwhile_are_not_averaged_with
     assert compared.num_other_settings == 2
 
 
-def test_all_tasks_together_are_those_that_trainers_share(plain_statistics):
+def test_all_tasks_together_are_those_that_trainers_share():
     records = [record("easy", name, seed, 50.0 * seed) for name in ("own@abc", "sb3", "sf") for seed in (1, 2)]
     records += [record("hard", name, seed, 0.0) for name in ("own@abc", "sb3") for seed in (1, 2)]
     records += [record("noted", name, seed, 9.0) for name in ("own@abc", "sb3") for seed in (1, 2)]
@@ -170,7 +155,7 @@ def test_all_tasks_together_are_those_that_trainers_share(plain_statistics):
         ((5, 5, 3, 3), 3, "abcd"),
     ],
 )
-def test_all_tasks_together_have_as_many_seeds_as_most_of_them(plain_statistics, seeds_of_tasks, num_seeds, together):
+def test_all_tasks_together_have_as_many_seeds_as_most_of_them(seeds_of_tasks, num_seeds, together):
     tasks = {name: Task(name, "Easy-v0", 1_000, at_least=100.0, random=0.0) for name in "abcd"}
     records = [
         {**record("easy", trainer, seed, 10.0), "task": name}
@@ -183,34 +168,43 @@ def test_all_tasks_together_have_as_many_seeds_as_most_of_them(plain_statistics,
     assert overall.tasks == tuple(f"{name} (1,000)" for name in together)
 
 
-def test_the_report_is_a_table_data_and_a_picture(plain_statistics, tmp_path):
+def test_the_report_is_a_table_data_and_a_picture(tmp_path):
     trainers = [f"own@{commit}" for commit in "ab"] + ["sb3"]
     records = [record(task, name, seed, 9.0 * seed) for task in TASKS for name in trainers for seed in (1, 2, 3)]
     said = report.make(records, TASKS, tmp_path)
     assert said == (tmp_path / "report.md").read_text()
     data = json.loads((tmp_path / "report.json").read_text())
     assert [row["task"] for row in data["rows"]] == list(TASKS)
-    assert data["rows"][0]["trainers"][0]["stochastic"] == {"iqm": 18.0, "low": 9.0, "high": 27.0}
+    assert (
+        data["rows"][0]["trainers"][0]["stochastic"] == aggregates.estimate(np.array([[9.0], [18.0], [27.0]]))._asdict()
+    )
     picture = plt.imread(tmp_path / "report.png")
     assert picture.shape[0] > 300
     assert picture.std() > 0.01, "it is blank"
 
 
-def test_without_rliable_a_sentence_says_what_to_install(monkeypatch, tmp_path):
+def test_without_scipy_a_sentence_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(aggregates.extras, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"the report needs rliable: pip install '\.\[bench-learning\]'"):
+    with pytest.raises(ValueError, match=r"the report needs scipy: pip install '\.\[bench-learning\]'"):
         report.make([record("easy", "own@abc", 1, 1.0)], TASKS, tmp_path)
     assert not any(tmp_path.iterdir())
 
 
-def test_rliable_gives_the_interquartile_mean_with_an_interval():
-    pytest.importorskip("rliable")
+def test_the_scores_of_all_seeds_are_one_interquartile_mean_with_an_interval():
     scores = np.arange(12.0).reshape(4, 3)
     found = aggregates.estimate(scores)
     assert found.iqm == pytest.approx(np.mean(range(3, 9)))
     assert 0 < found.low < found.iqm < found.high < 11
     assert aggregates.estimate(scores) == found
-    assert aggregates.estimate(scores[:1]) == aggregates.Estimate(1.0, None, None)
+    assert aggregates.estimate(scores[:1]) == aggregates.Estimate(np.mean([0, 1, 2]), None, None)
+    assert aggregates.estimate(np.ones((3, 1))) == aggregates.Estimate(1.0, None, None)
+
+
+@pytest.mark.parametrize(("num_seeds", "num_tasks"), [(3, 1), (5, 1), (10, 1), (3, 5)])
+def test_the_interval_holds_the_true_mean_as_often_as_it_says(num_seeds, num_tasks):
+    rng = np.random.default_rng(num_seeds)
+    found = [aggregates.estimate(rng.normal(size=(num_seeds, num_tasks))) for _ in range(200)]
+    assert sum(each.low <= 0.0 <= each.high for each in found) / 200 >= 0.92
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ HEADER = (
 
 NOTES = """\
 Scores are mean raw returns of episodes that training has not seen: the interquartile mean over seeds, with its 95 %
-interval by a stratified bootstrap. With fewer than four seeds this is the mean, and with three the interval reaches
-from the lowest seed to the highest: it holds the mean of all seeds three times in four, and that over many tasks nine
-times in ten. "Reached" is about the score with sampled actions. "In training at the score" is when the mean return of
-the last 100 episodes of training first was the score: the median of the seeds that came to it. A star marks the score
-of a trainer that was not evaluated: the last 100 episodes of training."""
+interval by Student's t and the standard error of a stratified bootstrap. With fewer than four seeds this is the mean.
+Where all seeds have the same score no interval is known. "Reached" is about the score with sampled actions. "In
+training at the score" is when the mean return of the last 100 episodes of training first was the score: the median of
+the seeds that came to it. A star marks the score of a trainer that was not evaluated: the last 100 episodes of
+training."""
 
 
 def as_markdown(comparison: Comparison) -> str:
