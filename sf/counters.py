@@ -21,7 +21,7 @@ class Counters:
 
     steps: env steps (rollout worker), actions (policy worker), env steps trained on, or lost with a learner that died
         (learner).
-    rows: of slots, those of agents that wait included, which are no env steps (rollout worker).
+    rows: of slots, also those that are no env steps, since the agent waits or its action is ignored (rollout worker).
     player_steps: env steps of players that do not learn, which no learner takes (rollout worker).
     calls: group steps, forward passes, optimiser steps.
     episodes: that have ended, by themselves or by the fault of an environment (rollout worker).

@@ -1,4 +1,4 @@
-"""The rows of trajectory slots: their fields, and which of them are env steps.
+"""The rows of trajectory slots: their fields, and whose turn it is in them.
 
 `sf.envs.group` says what a row means; beside what the environment gives, row t holds what the policy did at t. Row T of
 the observations is row 0 of the actor's next slot. `sf.slots` says how slots travel.
@@ -39,6 +39,7 @@ def slot_fields(spec: EnvSpec, num_slots: int, rollout: int) -> list[Field]:
         Field("state", (num_slots,), np.int32),
         Field("actor", (num_slots,), np.int32),
         Field("policy", (num_slots,), np.int32),
+        Field("env_steps", (num_slots,), np.int32),  # rows that are decisions: of agents that act, and not ignored
     ]
 
 
@@ -66,11 +67,3 @@ class Turns:
         """[N] bool: who has something to choose in these `rows` [N] of `slots` [N]."""
         masks = self._masks[slots, rows]
         return np.any((masks != 0).reshape(len(masks), -1), axis=1)
-
-
-def env_steps_in(rows: SharedArrays, slots: Sequence[int]) -> list[int]:
-    """[N]: how many env steps there are in each of `slots` [N], which are full."""
-    turns, rollout = Turns.where_there_are(rows), rows["reward"].shape[1]
-    if turns is None:
-        return [rollout] * len(slots)
-    return [int(turns.whose([slot] * rollout, np.arange(rollout)).sum()) for slot in slots]

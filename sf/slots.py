@@ -24,7 +24,7 @@ import numpy as np
 from sf.arrays import Field, SharedArrays
 from sf.envs import EnvSpec
 from sf.queues import PIPES, IndexQueue, Queues
-from sf.rows import env_steps_in, slot_fields
+from sf.rows import slot_fields
 
 FREE, FILLING, FULL, TRAINING = range(4)
 _NOBODY, _PLAYERS, _OTHERS = range(3)  # beside a policy that learns: players that do not, or other policies that do
@@ -112,7 +112,7 @@ class SlotPool:
         for policy_id, queue in enumerate(self.full):
             self._count_what_was_being_taken(policy_id)
             full = np.flatnonzero((state == FULL) & (policy == policy_id)).tolist()
-            self.taken["count"][policy_id] += sum(env_steps_in(self.arrays, full))
+            self.taken["count"][policy_id] += self.arrays["env_steps"][full].sum()
             queue.drain()
         self.arrays["state"][:] = FREE
         for worker_idx in range(len(self.inboxes)):
@@ -184,7 +184,7 @@ class WorkerSlots:
         """
         state, policy = self.arrays["state"], self.arrays["policy"]
         of_players = [slot for slot in slots if policy[slot] >= len(self.full)] if self.has_seats else []
-        env_steps_of_players = sum(env_steps_in(self.arrays, of_players))
+        env_steps_of_players = int(self.arrays["env_steps"][of_players].sum())
         state[of_players] = FREE
         slots = [slot for slot in slots if slot not in of_players] if of_players else slots
         state[slots] = FULL
@@ -218,7 +218,7 @@ class LearnerSlots:
             for slot in self.full.get_many(at_most):
                 # A repeated message is dropped: the slot is no longer FULL.
                 if state[slot] == FULL and policy[slot] == self.policy_id:
-                    after[slot] = count[self.policy_id] + env_steps_in(self.arrays, [slot])[0]
+                    after[slot] = count[self.policy_id] + self.arrays["env_steps"][slot]
                     state[slot] = TRAINING
                     count[self.policy_id] = after[slot]
                     taken.append(slot)

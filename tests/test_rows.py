@@ -1,4 +1,4 @@
-"""Which rows of slots are env steps."""
+"""Whose turn it is in the rows of slots, and the env steps that are counted in them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from sf.envs import EnvSpec
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.queues import PipeQueue
-from sf.rows import OBS, Turns, env_steps_in
+from sf.rows import OBS, Turns
 from sf.slots import FREE, FULL, SlotPool
 
 ROLLOUT = 3
@@ -37,11 +37,8 @@ def make_pool(action_space=DISCRETE, with_masks=True, num_policies=1, has_seats=
         masks[1, :] = 0
         masks[2, ROLLOUT] = 0  # row 0 of the next slot
         masks[3, 1, 0] = 0  # one choice is left
+        pool.arrays["env_steps"][:] = [1, 0, ROLLOUT, ROLLOUT]
     return pool
-
-
-def test_rows_in_which_nothing_can_be_chosen_are_no_env_steps():
-    assert env_steps_in(make_pool().arrays, [3, 0, 1, 2]) == [3, 1, 0, 3]
 
 
 @pytest.mark.parametrize(
@@ -51,10 +48,8 @@ def test_rows_in_which_nothing_can_be_chosen_are_no_env_steps():
         {"action_space": gym.spaces.Tuple((DISCRETE, CONTINUOUS))},  # there is always something to choose
     ],
 )
-def test_without_turns_every_row_is_an_env_step(layout):
-    rows = make_pool(**layout).arrays
-    assert Turns.where_there_are(rows) is None
-    assert env_steps_in(rows, [0, 1]) == [ROLLOUT, ROLLOUT]
+def test_without_masks_of_discrete_actions_alone_there_are_no_turns(layout):
+    assert Turns.where_there_are(make_pool(**layout).arrays) is None
 
 
 def test_each_agent_is_asked_for_in_its_own_row():

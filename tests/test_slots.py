@@ -49,16 +49,10 @@ def make_pool(num_workers=2, groups_per_worker=2, slots_per_group=3, actors_per_
 def new_pool(**sizes):
     pool = make_pool(**sizes)
     pool.reset()
+    pool.arrays["env_steps"][:] = pool.arrays["reward"].shape[1]
     for name in ("count", "after"):
         pool.taken[name][:] = 0
     return pool
-
-
-class RowsInSteps(dict):
-    """Arrays of slots without observations."""
-
-    def named(self, prefix):
-        return {}
 
 
 LEARNER = -1  # rollout workers are 0, 1, ...
@@ -171,11 +165,11 @@ class SlotLife(RuleBasedStateMachine):
         """The pool as a process sees it that may be stopped halfway."""
         return dataclasses.replace(
             self.pool,
-            arrays=RowsInSteps(
-                state=HalfwayArray(self.state, accesses),
-                policy=self.pool.arrays["policy"],
-                reward=self.pool.arrays["reward"],
-            ),
+            arrays={
+                "state": HalfwayArray(self.state, accesses),
+                "policy": self.pool.arrays["policy"],
+                "env_steps": self.pool.arrays["env_steps"],
+            },
             taken={name: HalfwayArray(self.pool.taken[name], accesses) for name in ("count", "after")},
             inboxes=tuple(HalfwayQueue(queue, accesses, self.copies) for queue in self.pool.inboxes),
             full=tuple(HalfwayQueue(queue, accesses, self.copies) for queue in self.pool.full),
@@ -368,7 +362,7 @@ def test_bytes_per_slot_counts_every_field():
     rollout = 8
     per_row = 6 * 4 * 3 + 5 * 4 + 1
     per_step = 4 + 2 * 4 + 4 * 4 + 2
-    assert bytes_per_slot(SPEC, rollout) == (rollout + 1) * per_row + rollout * per_step + 12
+    assert bytes_per_slot(SPEC, rollout) == (rollout + 1) * per_row + rollout * per_step + 16
 
 
 def test_the_learner_of_a_policy_gets_its_slots_and_what_another_holds_is_not_its_business():
@@ -394,10 +388,9 @@ def test_the_learner_of_a_policy_gets_its_slots_and_what_another_holds_is_not_it
 
 
 def test_full_slots_that_are_given_up_count_as_taken_by_the_learner_of_their_policy():
-    rollout = 3
     pool = SlotPool.allocate(
         SPEC,
-        rollout,
+        3,
         inboxes=make_inboxes(1),
         groups_per_worker=1,
         slots_per_group=6,
@@ -407,12 +400,13 @@ def test_full_slots_that_are_given_up_count_as_taken_by_the_learner_of_their_pol
     worker = pool.of_worker()
     taken = worker.take(0, 6)
     pool.arrays["policy"][:] = [0, 1, 0, 1, 1, 0]
+    pool.arrays["env_steps"][:] = [3, 2, 1, 3, 0, 3]
     worker.hand_over(taken[:5])
     learner = pool.of_learner(1)
     learner.give_back(learner.take(at_most=1))
     learner.take(at_most=1)
     pool.reset()
-    assert [pool.env_steps_taken(policy_id) for policy_id in range(2)] == [2 * rollout, 3 * rollout]
+    assert [pool.env_steps_taken(policy_id) for policy_id in range(2)] == [3 + 1, 2 + 3 + 0]
     assert (pool.arrays["state"] == FREE).all()
 
 

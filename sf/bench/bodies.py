@@ -15,7 +15,7 @@ from sf.policy.worker import PolicyWorkerArgs
 from sf.processes.reports import LearnerFinished, LearnerReady, Ready, Reports, Trained
 from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
-from sf.rows import OBS, env_steps_in
+from sf.rows import OBS
 from sf.weights import PolicyWorkers, SharedWeights
 
 _REPORT_EVERY_S = 0.25
@@ -72,7 +72,7 @@ def _drain(reports: Reports, args: LearnerArgs) -> None:
         except StopRequested:
             break
         counters.working()
-        num_taken = sum(env_steps_in(args.slots.arrays, slots))
+        num_taken = int(args.slots.arrays["env_steps"][slots].sum())
         args.slots.give_back(slots)
         env_steps += num_taken
         counters.add(steps=num_taken, calls=1)

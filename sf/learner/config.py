@@ -125,13 +125,17 @@ class LearnerConfig:
     """linear: decay to 0 at the end of the run, by the env steps of all policies if these are limited, else by
     train_for_seconds. cosine: the same as half a cosine, which is higher in the first half and lower in the second
     (Loshchilov and Hutter 2017, equation 5, without restarts). kl_adaptive: after each iteration, change the rate to
-    keep the KL divergence between the policies before and after it near lr_schedule_kl_threshold; with decoupled_clip
-    false, or one optimiser step an iteration, that between the policies that acted and that is trained. auto: linear in
-    a run that ends by steps or seconds, else constant."""
+    keep the KL divergence from the policy before it near lr_schedule_kl_threshold. It is the mean over the minibatches
+    of the last epoch, each measured before its own step. With 4 epochs of 4 minibatches, and with more, that is about
+    how far the iteration has moved the policy. With fewer steps it has moved further: one epoch of 4 minibatches about
+    4.5 times as far, one of 2 minibatches 8 times, and two epochs of one minibatch 4 times. With decoupled_clip false,
+    or one optimiser step an iteration, it is the divergence between the policies that acted and that is trained. auto:
+    linear in a run that ends by steps or seconds, else constant."""
 
     lr_schedule_kl_threshold: float | Literal["auto"] = 0.008
-    """kl_adaptive: target KL divergence, in nats. auto: 0.008, times the square root of the number of continuous
-    actions where there are several. Their divergences add up, so a threshold for one action holds many of them back."""
+    """kl_adaptive: target KL divergence, in nats, as lr_schedule measures it. auto: 0.008, times the square root of the
+    number of continuous actions where there are several. Their divergences add up, so a threshold for one action holds
+    many of them back."""
 
     lr_adaptive_min: float = 1e-6
     """kl_adaptive: lowest learning rate."""

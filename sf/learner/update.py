@@ -245,7 +245,7 @@ class Updater:
         return {"exploration_loss_coeff": self._config_now.exploration_loss_coeff} if changes else {}
 
     def _adapt_learning_rate(self, share_done: float) -> None:
-        """By how far the last epoch found the policy to have moved. The first step has not seen it move at all."""
+        """By how far the minibatches of the last epoch found the policy to have moved, each before its own step."""
         config = self._config
         kl = self.metrics.mean_of_last(config.num_batches_per_epoch, "approx_kl")
         if kl is None:

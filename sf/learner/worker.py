@@ -220,7 +220,7 @@ def _held_up(counters: CounterRow, loader: Loader) -> Iterator[None]:
 def _own_word(args: LearnerArgs, state: LearnerState, loader: Loader, batch: Batch | None, last_s: float) -> Word:
     """Of this rank, to the others. batch: of the next iteration; None: it does not go on. last_s: see `Word`."""
     return Word(
-        env_steps=0 if batch is None else batch.num_env_steps(),
+        env_steps=0 if batch is None else loader.env_steps,
         goes_on=batch is not None,
         lost_steps=loader.pop_lost_steps(),
         share_done=state.share_done,

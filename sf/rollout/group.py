@@ -96,7 +96,7 @@ class RolloutGroup:
         self.actors = np.arange(group_idx * num_actors, (group_idx + 1) * num_actors)  # [N] of all groups
         self._result = StepResult.empty(num_actors)
         self._turns = Turns.where_there_are(args.slots.arrays)
-        self.num_env_steps = num_actors  # of the last step: of the agents that had something to choose
+        self.num_env_steps = 0  # of the last step
         self._slots: list[int] = []  # that are being filled
         self._slot_idx = np.empty(0, np.int64)  # the same: an array indexes twice as fast
         self._row = 0
@@ -127,6 +127,7 @@ class RolloutGroup:
             return False
         self._slot_idx = np.array(self._slots)
         self._rows["actor"][self._slot_idx] = self.actors
+        self._rows["env_steps"][self._slot_idx] = 0
         self._channel.tables["slots"][self._group_idx] = self._slot_idx
         self._row = 0
         for key, rows in self._obs.items():
@@ -181,12 +182,13 @@ class RolloutGroup:
     def _step(self) -> list[Episode]:
         """Apply the actions of the present row, and write what they caused."""
         rows, slots, t, result = self._rows, self._slot_idx, self._row, self._result
-        if self._turns is not None:
-            self.num_env_steps = int(self._turns.whose(slots, t).sum())
         discrete = rows["discrete"][slots, t]
         finished = self._envs.step(discrete, rows["continuous"][slots, t], self._obs_rows(t + 1), result)
         if self._envs.spec.bots:  # their numbers are no actions, and a learner looks at rows that are not valid, too
             rows["discrete"][slots, t] = np.maximum(discrete, 0)
+        is_decision = result.valid if self._turns is None else result.valid & self._turns.whose(slots, t)
+        self.num_env_steps = int(np.count_nonzero(is_decision))
+        rows["env_steps"][slots] += is_decision
         rows["reward"][slots, t] = result.reward
         rows["terminated"][slots, t] = self._truncations.ended(result)
         # From where another policy plays to the end of the slot, nothing is of use to the one that the slot is for.

@@ -12,7 +12,6 @@ from scripted_group import GROUP, SPEC, Scripted, Stage
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.rollout.group import RolloutGroup
-from sf.rows import env_steps_in
 
 
 @pytest.fixture
@@ -56,7 +55,29 @@ def test_env_steps_are_those_of_agents_that_had_something_to_choose(stage):
         found.step()
         counted.append(found.group.num_env_steps)
     assert counted == [2, 2, 0, 2]
-    assert sum(counted) == sum(env_steps_in(found.rows, found.slots.tolist()))
+    assert found.rows["env_steps"][found.slots].tolist() == [3, 0, 3, 0]
+
+
+def test_a_row_whose_action_is_ignored_is_no_env_step(stage):
+    class ResetsLate(Scripted):
+        """Every third step begins an episode whatever the action, after the final observation of a truncated one."""
+
+        def step(self, *args):
+            episodes = super().step(*args)
+            *_, result = args
+            result.valid[:] = self._num_steps % 3 != 0
+            return episodes
+
+    found = stage(num_policies=9, pbt_rollouts_per_draw=0)  # a row that another policy has decided is an env step
+    found.group._envs._group.__class__ = ResetsLate
+    counted = []
+    for _ in range(8):
+        found.step()
+        counted.append(found.group.num_env_steps)
+        if found.group.is_parked:
+            assert found.rows["env_steps"][found.slots].tolist() == 4 * [sum(counted[-4:]) // 4]
+            found.memory.pool.reset()
+    assert counted == [4, 4, 0, 4, 4, 0, 4, 4]
 
 
 def test_a_bots_number_is_played_and_no_action_of_a_trajectory(stage):

@@ -19,6 +19,24 @@ def walk(tmp_path, monkeypatch):
     return "walk:Walk"
 
 
+def test_rows_whose_action_is_ignored_are_no_env_steps(walk, tmp_path):
+    rows = {"rollout": 11, "batch_size": 22, "num_batches_per_epoch": 1, "num_epochs": 2}  # an episode of each actor
+    config = make_config(
+        env=walk,
+        num_workers=1,
+        num_envs_per_worker=2,
+        decorrelate_episodes=False,
+        async_rl=False,
+        train_for_env_steps=100,
+        train_dir=str(tmp_path / "runs"),
+        device="cpu",
+        **rows,
+    )
+    summary = train(config)
+    assert (summary["env_steps"], summary["env_frames"], summary["episodes"]) == (100, 100, 10)
+    assert summary["train/policy_version"] == 1 + 2 * 5
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_example_of_getting_started_reaches_the_best_return(walk, seed, tmp_path, capsys):

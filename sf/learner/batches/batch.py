@@ -91,11 +91,6 @@ class Batch:
     def num_samples(self) -> int:
         return self.reward.numel()
 
-    def num_env_steps(self) -> int:
-        """Samples in which the agent has anything to choose."""
-        acts = self.acts()
-        return self.num_samples if acts is None else int(acts[:-1].sum())
-
     def acts(self) -> Tensor | None:
         """[T+1, B] bool: whether the agent has anything to choose, by its action mask. None: always."""
         mask = self.obs.get(ACTION_MASK)

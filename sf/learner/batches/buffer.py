@@ -12,10 +12,13 @@ class BatchBuffer:
 
     With a GPU it is filled in page-locked memory, time-major already. One transfer for each field then sends it, while
     the GPU trains on the batch before.
+
+    env_steps: in the slots that it was filled from.
     """
 
     def __init__(self, rows: SharedArrays, num_trajectories: int, state_size: int, device: str) -> None:
         """Call it in the thread that trains."""
+        self.env_steps = 0
         self._device = device
         self._stream = gpu.CopyStream(device)
         self.host = Batch.empty(rows, num_trajectories, state_size, device, on_host=True)

@@ -26,7 +26,12 @@ _LOOKS_EVERY_S = 1.0  # the learner, while it waits for a batch, whether the run
 
 
 class Loader:
-    """What a learner asks of the one that fills its batches."""
+    """What a learner asks of the one that fills its batches.
+
+    env_steps: in the batch that `next` has given last; its other samples are no decisions.
+    """
+
+    env_steps = 0
 
     def next(self) -> Batch | None:
         """The next filled batch; None after a stop. The one before must have been released."""
@@ -102,7 +107,10 @@ class AsyncLoader(Loader):
         if isinstance(filled, Exception):
             raise filled
         self._trained_on = filled
-        return None if filled is None else filled.receive()
+        if filled is None:
+            return None
+        self.env_steps = filled.env_steps
+        return filled.receive()
 
     def _next_filled(self) -> BatchBuffer | Exception | None:
         """The thread may hang in a queue that a dead process has locked: then the stop does not come from there."""
@@ -124,7 +132,7 @@ class AsyncLoader(Loader):
             while True:
                 buffer = self._empty.get()
                 buffer.wait_until_sent()
-                held = self._fill(buffer.host)
+                held = self._fill(buffer)
                 buffer.send()
                 self._filled.put(buffer)
                 self._wanted.get()
@@ -134,13 +142,14 @@ class AsyncLoader(Loader):
         except Exception as error:
             self._filled.put(error)
 
-    def _fill(self, batch: Batch) -> list[int]:
+    def _fill(self, buffer: BatchBuffer) -> list[int]:
         """Returns the slots that are copied and not given back yet."""
-        column = 0
+        batch, column, buffer.env_steps = buffer.host, 0, 0
         held: list[int] = []
         while column < batch.num_trajectories:
             slots = self._slots.take(at_most=batch.num_trajectories - column)
             self._copier.copy(slots, batch, column)
+            buffer.env_steps += int(self._slots.arrays["env_steps"][slots].sum())
             column += len(slots)
             held += slots
             if self._slots.supply_beside(held) < batch.num_trajectories - column:
@@ -171,7 +180,7 @@ class SyncLoader(Loader):
     def next(self) -> Batch | None:
         """The next filled batch; None after a stop."""
         self._buffer.wait_until_sent()
-        column, batch = 0, self._buffer.host
+        column, batch, env_steps = 0, self._buffer.host, 0
         while column < batch.num_trajectories:
             if not self._round:
                 try:
@@ -181,8 +190,10 @@ class SyncLoader(Loader):
             take = min(len(self._round), batch.num_trajectories - column)
             slots, self._round = self._round[:take], self._round[take:]
             self._copier.copy(slots, batch, column)
+            env_steps += int(self._slots.arrays["env_steps"][slots].sum())
             self._held += slots
             column += take
+        self.env_steps = env_steps
         self._buffer.send()
         return self._buffer.receive()
 

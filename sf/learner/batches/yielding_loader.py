@@ -14,7 +14,6 @@ from sf.learner.batches.buffer import BatchBuffer
 from sf.learner.batches.loaders import Loader, SlotCopier
 from sf.processes.stopping import StopFlag
 from sf.queues import StopRequested
-from sf.rows import env_steps_in
 from sf.slots import LearnerSlots
 
 _LOOKS_EVERY_S = 1.0  # the learner, while it waits for a batch, whether the run is to stop
@@ -64,6 +63,7 @@ class YieldingLoader(Loader):
             filled = self._filling
             self._filling, self._other = self._other, filled
             self._num_filled = 0
+            self.env_steps = int(self._env_steps.sum())
             filled.send()
             self._change.notify_all()
         return filled.receive()
@@ -121,5 +121,5 @@ class YieldingLoader(Loader):
         else:
             self._num_filled = columns.stop
         self._copier.copy(written, self._filling.host, column)
-        self._env_steps[columns] = env_steps_in(self._slots.arrays, written)
+        self._env_steps[columns] = self._slots.arrays["env_steps"][written]
         return len(written)

@@ -35,7 +35,7 @@ TO_THE_END = {"linear": linear, "cosine": cosine}  # schedules that reach 0 wher
 
 
 def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximum: float) -> float:
-    """The rate after an iteration that moved the policy by `kl` nats.
+    """The rate after an iteration in which a KL divergence of `kl` nats was measured, as `--lr_schedule` says.
 
     Divided by 1.5 where that is above twice the threshold, multiplied by 1.5 where it is below half of it; the band
     between keeps the rate from oscillating. Schulman et al. 2017, section 4, adapt their penalty by the same rule. A kl

@@ -122,6 +122,7 @@ class Sampler:
         rows["terminated"][slot] = [(number + t) % 3 == 0 for t in range(T)]
         rows["valid"][slot] = [(number + t) % 3 == 1 for t in range(T)]
         rows["actor"][slot] = actor
+        rows["env_steps"][slot] = number % 5
         self._states.of_slots[slot] = number
 
 
@@ -151,6 +152,7 @@ def train(system, loader, num_batches):
     for _ in range(num_batches):
         batch = in_time(loader.next, PATIENCE_S)
         numbers.append(numbers_in(batch))
+        assert loader.env_steps == sum(number % 5 for number in numbers[-1])
         loader.release()
     system.pool.inboxes[0].stop()
     sampler.join()
@@ -209,6 +211,7 @@ class WatchedSlots:
 
     def __init__(self, slots):
         self._slots = slots
+        self.arrays = slots.arrays
         self.events = queue.SimpleQueue()
 
     def take(self, at_most):

@@ -123,8 +123,8 @@ def test_steps_in_which_an_agent_waits_are_in_no_minibatch(count):
 def test_an_agent_with_continuous_actions_never_waits_whatever_its_mask():
     whole = numbered()
     obs = {**whole.batch.obs, "action_mask": torch.zeros(T + 1, B, 2, dtype=torch.int8)}
-    assert replace(whole.batch, obs=obs).num_env_steps() == T * B
-    assert replace(whole.batch, obs=obs, continuous=torch.zeros(T, B, 0)).num_env_steps() == 0
+    assert replace(whole.batch, obs=obs).acts() is None
+    assert not replace(whole.batch, obs=obs, continuous=torch.zeros(T, B, 0)).acts().any()
 
 
 def test_an_epoch_without_enough_decisions_has_all_of_its_minibatches():

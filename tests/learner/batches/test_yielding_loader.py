@@ -47,7 +47,7 @@ class System:
             worker = self.pool.of_worker()
             slots = worker.take(group_idx, 1)
             self.pool.arrays["policy"][slots] = 1
-            self.pool.arrays["reward"][slots] = self.num_filled
+            self.pool.arrays["reward"][slots] = self.pool.arrays["env_steps"][slots] = self.num_filled
             worker.hand_over(slots)
             self.num_filled += 1
 
@@ -79,6 +79,7 @@ def test_batches_come_in_the_order_of_the_slots_and_nothing_is_lost(system):
     for first in (0, 3, 6):
         system.fill(NUM_COLUMNS)
         assert system.next() == [first, first + 1, first + 2]
+        assert system.loader.env_steps == 3 * first + 3
         system.loader.release()
     assert system.loader.pop_lost_steps() == 0
 
@@ -101,7 +102,7 @@ def test_while_the_learner_is_held_up_the_sampler_goes_on_and_the_oldest_is_lost
         system.until(lambda: system.num_free() == NUM_SLOTS)
     system.loader.release()
     assert system.next() == [10, 11, 12]  # the latest of 3 to 12
-    assert system.loader.pop_lost_steps() == 7 * T
+    assert system.loader.pop_lost_steps() == sum(range(3, 10))
     assert system.loader.pop_lost_steps() == 0
     system.loader.release()
     system.fill(NUM_COLUMNS)

@@ -234,6 +234,7 @@ def test_a_child_that_starts_may_take_longer(run):
 
 def test_what_a_learner_had_in_its_hands_when_it_died_is_taken_and_lost(run):
     pool, rollout = run.memory.pool, run.memory.plan.config.sampler.rollout
+    pool.arrays["env_steps"][:] = rollout
     num_full = 0
     for idx in range(2):
         worker = pool.of_worker()
