@@ -35,7 +35,8 @@ class Answers(NamedTuple):
 
 Way = Callable[..., tuple[Tensor, Tensor]]  # of computing an `Acting`
 
-TOLERANCE = {torch.bfloat16: 0.1, torch.float32: 1e-3}  # of log-probabilities, values and states, by the trunk's dtype
+TOLERANCE = {torch.bfloat16: 0.1, torch.float32: 1e-3}  # of actions, values and states, by the trunk's dtype
+NATS = {torch.bfloat16: 0.05, torch.float32: 1e-3}  # of log-probabilities, whose differences are PPO's ratios
 DRAWS = 16  # of actions, at least, by which two ways are compared
 
 
@@ -95,7 +96,7 @@ def agree_on(inputs: tuple[Any, ...], one: Way, other: Way, dtype: torch.dtype) 
     """
     *seen, exponential, normal = repeated(inputs, -(-DRAWS // len(inputs[1])))
     drawn = (*seen, exponential.exponential_(), normal.normal_())
-    return are_close(one(*drawn), other(*drawn), normal.shape[1], TOLERANCE[dtype])
+    return are_close(one(*drawn), other(*drawn), normal.shape[1], dtype)
 
 
 def repeated(inputs: tuple[Any, ...], times: int) -> tuple[Any, ...]:
@@ -104,19 +105,25 @@ def repeated(inputs: tuple[Any, ...], times: int) -> tuple[Any, ...]:
 
 
 def are_close(
-    found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor], num_continuous: int, tolerance: float
+    found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor], num_continuous: int, dtype: torch.dtype
 ) -> bool:
-    """Most actions, since rounding decides between two nearly as probable ones; log-probabilities where they do."""
+    """Whether two results are close: most actions, since rounding decides between two that are nearly as probable, and
+    log-probabilities where the actions are the same.
+
+    dtype: of the network's trunk.
+    """
     first_float = expected[0].shape[1] - num_continuous - 2
     same = (found[0][:, :first_float] == expected[0][:, :first_float]).all(dim=1)
     floats = [packed[:, first_float:].contiguous().view(torch.float32) for packed in (found[0], expected[0])]
     pairs = (
-        [each[same] for each in floats],
+        [each[same, :-2] for each in floats],  # continuous actions
         [each[:, -1] for each in floats],  # values
         [found[1], expected[1]],
     )
+    tolerance = TOLERANCE[dtype]
     is_close = (torch.allclose(a, b, rtol=tolerance, atol=tolerance * _size(b)) for a, b in pairs)
-    return bool(same.float().mean() >= 0.5) and all(is_close)
+    log_probs = (each[same, -2] for each in floats)
+    return bool(same.float().mean() >= 0.5) and all(is_close) and torch.allclose(*log_probs, rtol=0, atol=NATS[dtype])
 
 
 def _size(numbers: Tensor) -> float:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from sf import gpu
-from sf.model.acting import DRAWS, TOLERANCE, are_close
+from sf.model.acting import DRAWS, are_close
 
 _SMALLEST = 8  # actors of a recording
 
@@ -83,7 +83,7 @@ class RecordedBatches:
         beyond them may be anything."""
         ways = (recorded.replay, lambda: self._queue(size_for(num)))
         found, expected = (self._all_drawn(way, num) for way in ways)
-        return are_close(found, expected, self._num_continuous, TOLERANCE[self._dtype])
+        return are_close(found, expected, self._num_continuous, self._dtype)
 
     def _all_drawn(self, way: Callable[[], None], num: int) -> Results:
         """The results of so many draws of actions that a single one does not decide."""

@@ -180,7 +180,7 @@ def test_nothing_is_made_before_the_run_has_lasted(monkeypatch):
     assert compiled._beside._maker is None
 
 
-def changed(name):
+def changed(name, by):
     """What a program would give that computes this wrongly. answers: [N, 1 action, log-probability, value]."""
 
     def program(answers, state):
@@ -189,11 +189,11 @@ def changed(name):
         if name == "actions":
             actions = (actions + 1) % 3
         elif name == "log-probabilities":
-            floats[:, 0] -= 0.01
+            floats[:, 0] -= by
         elif name == "values":
-            floats[:, 1] += 0.01
+            floats[:, 1] += by
         else:
-            state = state + 0.01
+            state = state + by
         return torch.cat((actions, floats.view(torch.int32)), dim=1), state
 
     return program
@@ -220,7 +220,7 @@ def test_one_observation_is_compared_by_many_draws_of_its_action():
 def test_a_program_that_another_process_has_made_is_left_to_it():
     actor = Actor(*NETWORKS["vectors"])
     compiled = actor.compiled(begins_after_s=math.inf)
-    compiled._program = lambda *inputs: changed("values")(*actor.acting(*inputs))
+    compiled._program = lambda *inputs: changed("values", 0.01)(*actor.acting(*inputs))
     compiled._beside._path.write_bytes(b"of a policy worker")
     inputs = actor.inputs(6)
     assert torch.equal(compiled(*inputs)[0], actor.acting(*inputs)[0])
@@ -228,12 +228,21 @@ def test_a_program_that_another_process_has_made_is_left_to_it():
     assert compiled._beside._path.exists()
 
 
-@pytest.mark.parametrize("name", ["actions", "log-probabilities", "values", "states"])
-def test_a_program_that_computes_something_else_is_given_up_with_a_sentence(name):
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [
+        ("actions", {}),
+        ("log-probabilities", {"float32": 0.002, "bfloat16": 0.07}),
+        ("values", {"float32": 0.01, "bfloat16": 1.0}),
+        ("states", {"float32": 0.01, "bfloat16": 1.0}),
+    ],
+)
+def test_a_program_that_computes_something_else_is_given_up_with_a_sentence(name, by, precision):
     obs_space, action_space, flags = NETWORKS["vectors"]
-    actor = Actor(obs_space, action_space, {**flags, "core": "gru", "rnn_size": 4})
+    actor = Actor(obs_space, action_space, {**flags, "core": "gru", "rnn_size": 4}, precision)
     compiled = actor.compiled()
-    compiled._program = lambda *inputs: changed(name)(*actor.acting(*inputs))
+    compiled._program = lambda *inputs: changed(name, by.get(precision))(*actor.acting(*inputs))
     compiled._beside._path.write_bytes(b"of other code")
     inputs = actor.inputs(6)
     for _ in range(2):

@@ -173,8 +173,8 @@ class CompiledStep(FasterStep):
                 why_not = f"it fails: {next(iter(str(error).splitlines()), type(error).__name__)}"
                 break
         self._is_tried = True
-        rate = self._optimizer.learning_rate
-        if not why_not and not outcomes[by_program].agrees_with(outcomes[own], TOLERANCE[self._fixed.bfloat16], rate):
+        tolerance = TOLERANCE[self._fixed.bfloat16]
+        if not why_not and not trial.agree(outcomes[by_program], outcomes[own], tolerance):
             why_not = "its results differ from those of the network"
         if why_not:
             assert self._beside is not None

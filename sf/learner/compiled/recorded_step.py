@@ -112,7 +112,7 @@ class RecordedStep(FasterStep):
             trial.undo()
             recorded = _Recorded(self._network, self._optimizer, cut, take)
             found = trial.take(lambda: recorded(cut, entropy_coeff))
-            if found.agrees_with(own, TOLERANCE[self._bfloat16], self._optimizer.learning_rate):
+            if trial.agree(found, own, TOLERANCE[self._bfloat16]):
                 self._recorded[kind] = recorded
                 return trial.keep(found)
         except torch.OutOfMemoryError:  # the recordings that are there stay

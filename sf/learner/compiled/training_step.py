@@ -23,7 +23,7 @@ from sf.learner.batches.batch import STEP_FIELDS, Batch
 from sf.learner.batches.minibatches import Minibatch, Moments, Targets, steps_of
 from sf.learner.loss.minibatch_loss import minibatch_loss, ppo_settings
 from sf.learner.loss.ppo import PPOMetrics
-from sf.learner.optimizer.optimizer import AdamState
+from sf.learner.optimizer.optimizer import AdamState, adam_update
 from sf.model.distributions import ActionDistribution
 from sf.model.layers import Compilable
 
@@ -200,14 +200,15 @@ class _Step:
     def _adam(
         self, weight: Tensor, gradient: Tensor, moments: AdamState, learning_rate: Tensor
     ) -> tuple[Tensor, AdamState]:
-        """Kingma and Ba 2015, algorithm 1, as `torch.optim.Adam` has it."""
+        """As `torch.optim.Adam` has it."""
         config = self._fixed.config
-        step = moments.step + 1
-        exp_avg = torch.lerp(moments.exp_avg, gradient, 1 - config.adam_beta1)
-        exp_avg_sq = config.adam_beta2 * moments.exp_avg_sq + (1 - config.adam_beta2) * gradient.square()
-        first, second = (1 - beta ** step.double() for beta in (config.adam_beta1, config.adam_beta2))
-        size = exp_avg_sq.sqrt() / second.sqrt() + config.adam_eps
-        return weight - (learning_rate / first) * (exp_avg / size), AdamState(step, exp_avg, exp_avg_sq)
+        after = AdamState(
+            moments.step + 1,
+            torch.lerp(moments.exp_avg, gradient, 1 - config.adam_beta1),
+            config.adam_beta2 * moments.exp_avg_sq + (1 - config.adam_beta2) * gradient.square(),
+        )
+        betas = config.adam_beta1, config.adam_beta2
+        return weight + adam_update(after, learning_rate, betas, config.adam_eps), after
 
 
 def _scale_within(max_norm: float, norm: Tensor) -> Tensor:

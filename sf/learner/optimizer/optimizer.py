@@ -42,6 +42,16 @@ class AdamState(NamedTuple):
     exp_avg_sq: Tensor
 
 
+def adam_update(state: AdamState, learning_rate: float | Tensor, betas: tuple[float, float], eps: float) -> Tensor:
+    """What Adam adds to a weight in the step that leaves this state: Kingma and Ba 2015, algorithm 1.
+
+    0 before the first step. learning_rate: a number, or 0-dim.
+    """
+    first, second = (1 - beta ** state.step.double().clamp(min=1) for beta in betas)
+    size = state.exp_avg_sq.sqrt() / second.sqrt() + eps
+    return -(learning_rate / first) * (state.exp_avg / size)
+
+
 class Optimizer:
     """Adam (Kingma and Ba 2015, algorithm 1), and Muon (Jordan et al. 2024), both without weight decay.
 
@@ -94,6 +104,12 @@ class Optimizer:
         if self._muon is not None:
             self._muon.param_groups[0]["lr"] = rate
 
+    @property
+    def adam_betas(self) -> tuple[float, float]:
+        """What Adam keeps of its two moments from one step to the next, as shares."""
+        beta1, beta2 = self._adam.param_groups[0]["betas"]
+        return beta1, beta2
+
     def moments(self, weight: nn.Parameter) -> dict[str, Tensor]:
         """What is kept of the gradients of a weight, by name; nothing before its first step. It may be written to."""
         return (self._muon if self._muon and id(weight) in self._of_muon else self._adam).state[weight]
@@ -105,6 +121,11 @@ class Optimizer:
             state["step"] = torch.zeros((), device=weight.device)
             state |= {name: torch.zeros_like(weight, requires_grad=False) for name in AdamState._fields[1:]}
         return AdamState(**state)
+
+    def adam_update(self, state: AdamState) -> Tensor:
+        """What Adam adds to a weight in the step that leaves this state, at the present learning rate."""
+        group = self._adam.param_groups[0]
+        return adam_update(state, self._rate, group["betas"], group["eps"])
 
     def zero_grad(self) -> None:
         for part in self._parts():
