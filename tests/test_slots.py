@@ -300,6 +300,22 @@ def test_a_group_gets_as_many_slots_as_it_needs_or_none():
     assert pool.arrays["state"][:3].tolist() == [FILLING] * 3
 
 
+@pytest.mark.parametrize(
+    ("states", "can"),
+    [
+        ((FILLING, FILLING, FULL), True),
+        ((FULL, FREE, FREE), True),
+        ((FULL, TRAINING, FREE), False),  # two actors need two slots
+        ((FULL, FULL, TRAINING), False),
+    ],
+)
+def test_a_group_can_go_on_where_it_fills_slots_or_has_enough_to_begin(states, can):
+    pool = new_pool()
+    pool.arrays["state"][:] = FREE if not can else TRAINING  # those of the other groups do not matter
+    pool.arrays["state"][3:6] = states
+    assert pool.can_go_on(1) is can
+
+
 def test_slots_that_are_given_back_are_told_of_once_a_group():
     pool = new_pool()
     for inbox in pool.inboxes:
