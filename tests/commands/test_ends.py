@@ -135,7 +135,8 @@ def test_a_broken_pipe_of_another_kind_is_an_error(capsys):
 
 def test_a_working_directory_that_was_removed_is_one_sentence(tmp_path):
     (tmp_path / "gone").mkdir()
-    words = ["--env", "toy_bandit", "--device", "cpu", "--train_dir", str(tmp_path / "runs")]
+    words = ["--env", "toy_bandit", "--device", "cpu", "--train_for_env_steps", "1"]
+    words += ["--train_dir", str(tmp_path / "runs")]
     done = subprocess.run(
         ["bash", "-c", 'rmdir "$PWD"; exec "$@"', "-", sys.executable, "-c", code_of("sf-train"), *words],
         cwd=tmp_path / "gone",
