@@ -122,8 +122,9 @@ def are_close(
     )
     tolerance = TOLERANCE[dtype]
     is_close = (torch.allclose(a, b, rtol=tolerance, atol=tolerance * _size(b)) for a, b in pairs)
-    log_probs = (each[same, -2] for each in floats)
-    return bool(same.float().mean() >= 0.5) and all(is_close) and torch.allclose(*log_probs, rtol=0, atol=NATS[dtype])
+    log_prob, expected_log_prob = (each[same, -2] for each in floats)
+    agree = torch.allclose(log_prob, expected_log_prob, rtol=0, atol=NATS[dtype])
+    return bool(same.float().mean() >= 0.5) and all(is_close) and agree
 
 
 def _size(numbers: Tensor) -> float:

@@ -30,7 +30,7 @@ def run(tmp_path_factory):
     """A run of two policies, which writes every name that a run of one writes, and those of each policy."""
     tmp_path = tmp_path_factory.mktemp("run")
     flags = ["--num_policies", "2", "--train_for_env_steps", "2000", "--exploration_loss_coeff_final", "0.001"]
-    flags += ["--past_share", "0.5", "--players", "random", "--exploiters", "1"]
+    flags += ["--past_share", "0.5", "--players", "random", "--exploiters", "1", "--reward_clip", "0.5"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(scored_match.__file__).parent), prepend=os.pathsep)
         train(tmp_path, *flags, "--experiment", "run", env="scored_match:Scored")

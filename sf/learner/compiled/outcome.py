@@ -103,20 +103,19 @@ class Trial:
         but rounding.
         """
         pairs = ((found.results[name], expected.results[name]) for name in RESULTS)
-        if not all(torch.allclose(*pair, tolerance.results, tolerance.results, equal_nan=True) for pair in pairs):
+        if not all(torch.allclose(a, b, tolerance.results, tolerance.results, equal_nan=True) for a, b in pairs):
             return False
         moments, adam_update = expected.written.moments, self._optimizer.adam_update
         weights = dict(found.written.weights)
         for name, state in found.written.moments.items():
             weights[name] = weights[name] - adam_update(state) + adam_update(moments[name])
-        parts = [_parts(each) for each in (Written(weights, found.written.moments), expected.written, self._before)]
-        decays = (
-            1.0,
-            1.0,
-            *self._optimizer.adam_betas,
-            *[1.0] * len(parts[0]),
-        )  # of weights and moments; of statistics
-        return all(_add_the_same(*each, tolerance) for each in zip(*parts, decays, strict=False))
+        ours, theirs = _parts(Written(weights, found.written.moments)), _parts(expected.written)
+        before = _parts(self._before)
+        decays = [1.0, 1.0, *self._optimizer.adam_betas, *[1.0] * len(before)]  # of weights, moments, statistics
+        return all(
+            _add_the_same(a, b, old, decay, tolerance)
+            for a, b, old, decay in zip(ours, theirs, before, decays, strict=False)
+        )
 
 
 def trained(network: Any) -> dict[str, nn.Parameter]:
