@@ -38,7 +38,7 @@ class Flags:
     out: Path = Path("reward_sizes.png")
     """The picture: .png, .svg or .pdf."""
 
-    train_for_env_steps: int = 40_000
+    train_for_env_steps: int = 20_000
     """Length of each run."""
 
 
@@ -89,6 +89,8 @@ def curve(kind: str, size: float, num_steps: int, critic: dict[str, Any]) -> lis
             seed=1,
             train_for_env_steps=num_steps,
             summaries_every_sec=0.5,
+            num_epochs=2,
+            learning_rate=0.001,
             on_record=note,
             **critic,
         )

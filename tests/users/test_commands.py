@@ -9,6 +9,7 @@ OpenSpiel's games by `test_bench_openspiel`, the fault campaign by `test_fault_c
 
 import dataclasses
 import importlib
+import itertools
 import json
 import math
 import re
@@ -101,7 +102,7 @@ def features(text):
     """Its program, its flags, with their value where that is one of few, and the kinds of files in it."""
     program, *words = COMMANDS[text]
     found = {program, *(Path(word).suffix for word in words)}
-    for word, value in zip(words, [*words[1:], "--"], strict=True):
+    for word, value in itertools.pairwise([*words, "--"]):
         if word.startswith("--"):
             is_of_a_kind = word in ("--env", "--config", "--core", "--encoder", "--model") or value in ("true", "false")
             found.add(f"{word} {value.split(':')[0]}" if is_of_a_kind else word)
