@@ -2,33 +2,39 @@
 
     python scripts/documentation/reward_sizes.py --out docs/images/reward_sizes.png
 
-Each run is synchronous, so that nothing but the size of the rewards differs between the lines of a panel. It takes
-about ten minutes on two cores. Needs the extra plot: pip install '.[plot]'.
+The learner and the network are those of a run, with simulations in the same process, so that nothing but the size of
+the rewards differs between the lines of a panel. It takes a minute or two. Needs the extra plot: pip install '.[plot]'.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import torch
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
-from sf import train
 from sf.commands import cli
+from sf.config import Config
+from sf.envs import ActionSpec
+from sf.learner.batches.batch import Batch
+from sf.learner.update import Updater
+from sf.model.distributions import ActionDistribution
 from sf.report.style import require_format, save
 
 SIZES = (1e-5, 1e-3, 1e-1, 1.0, 1e1, 1e3, 1e5)
 NUM_STEPS = {"one step, one reward": 1, "a reward each step": 8, "all of it at the end": 8}
 CRITICS: dict[str, dict[str, Any]] = {
-    "normalize_returns, V-trace": {},
-    "normalize_returns, GAE": {"with_vtrace": False},
-    "symlog": {"normalize_returns": False, "value_scale": "symlog"},
+    "normalize_returns, V-trace": {"normalize_returns": True},
+    "normalize_returns, GAE": {"normalize_returns": True, "with_vtrace": False},
+    "symlog": {"value_scale": "symlog"},
 }
+NUM_SYMBOLS, ROLLOUT, NUM_ENVS = 4, 16, 32
+SPACE = gym.spaces.Dict(obs=gym.spaces.Box(0.0, 1.0, (NUM_SYMBOLS,)))
+ACTION = ActionSpec((NUM_SYMBOLS,), 0)
 
 
 @dataclass(frozen=True)
@@ -38,63 +44,92 @@ class Flags:
     out: Path = Path("reward_sizes.png")
     """The picture: .png, .svg or .pdf."""
 
-    train_for_env_steps: int = 20_000
-    """Length of each run."""
+    iterations: int = 30
+    """Length of each line, in iterations of 512 env steps."""
 
 
-class Guess(gym.Env[int, int]):
-    """An episode shows one of four symbols at each step. Choosing the same one is right; the best return is `size`."""
-
-    observation_space = gym.spaces.Discrete(4)
-    action_space = gym.spaces.Discrete(4)
+class Guess:
+    """Environments that show one of four symbols at each step. Choosing the same one is right, and an episode in which
+    all choices are right returns `size`."""
 
     def __init__(self, kind: str, size: float) -> None:
         self._num_steps, self._is_late = NUM_STEPS[kind], "end" in kind
         self._reward = size / self._num_steps
+        self._step = 0
+        self._owed = torch.zeros(NUM_ENVS)
+        self.symbol = torch.randint(NUM_SYMBOLS, (NUM_ENVS,))
+        self.share_right = torch.zeros(())  # of the last step
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        super().reset(seed=seed)
-        self._step, self._owed = 0, 0.0
-        return self._symbol(), {}
-
-    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+    def step(self, action: torch.Tensor) -> tuple[torch.Tensor, bool]:
+        """action: [N]. Returns the rewards [N], and whether the episodes are over."""
+        is_right = (action == self.symbol).float()
+        self._owed += self._reward * is_right
         self._step += 1
-        self._owed += self._reward * (action == self._shown)
-        is_over = self._step == self._num_steps
-        paid = 0.0 if self._is_late and not is_over else self._owed
+        is_over = self._step % self._num_steps == 0
+        paid = torch.zeros(NUM_ENVS) if self._is_late and not is_over else self._owed.clone()
         self._owed -= paid
-        return self._symbol(), paid, is_over, False, {}
-
-    def _symbol(self) -> int:
-        self._shown = int(self.np_random.integers(4))
-        return self._shown
+        self.symbol = torch.randint(NUM_SYMBOLS, (NUM_ENVS,))
+        self.share_right = is_right.mean()
+        return paid, is_over
 
 
-def curve(kind: str, size: float, num_steps: int, critic: dict[str, Any]) -> list[tuple[int, float]]:
-    """Env steps, and the mean return as a share of the best."""
-    points: list[tuple[int, float]] = []
+def collect(updater: Updater, envs: Guess) -> tuple[Batch, float]:
+    """A rollout by the present policy, and the share of right choices in it."""
+    fields: dict[str, list[torch.Tensor]] = {name: [] for name in ("obs", "discrete", "log_prob", "value", "reward")}
+    ends: list[bool] = []
+    right: list[torch.Tensor] = []
+    none = torch.zeros(NUM_ENVS, 0)
+    with torch.no_grad():
+        for _ in range(ROLLOUT):
+            obs = torch.nn.functional.one_hot(envs.symbol, NUM_SYMBOLS).float()
+            out = updater.model.step({"obs": obs}, none, torch.ones(NUM_ENVS, dtype=torch.bool))
+            policy = ActionDistribution(ACTION, out.params)
+            discrete, _ = policy.sample_by(*ActionDistribution.noise(ACTION, (NUM_ENVS,), torch.device("cpu")))
+            reward, is_over = envs.step(discrete[:, 0])
+            for name, value in zip(
+                fields, (obs, discrete, policy.log_prob(discrete, none), out.value, reward), strict=True
+            ):
+                fields[name].append(value)
+            ends.append(is_over)
+            right.append(envs.share_right)
+    obs = torch.nn.functional.one_hot(envs.symbol, NUM_SYMBOLS).float()
+    stacked = {name: torch.stack(values) for name, values in fields.items() if name != "obs"}
+    over = torch.tensor(ends)
+    batch = Batch(
+        obs={"obs": torch.stack([*fields["obs"], obs])},
+        first=torch.cat((torch.ones(1, dtype=torch.bool), over))[:, None].expand(-1, NUM_ENVS),
+        state=none,
+        continuous=torch.zeros(ROLLOUT, NUM_ENVS, 0),
+        policy_version=torch.full((ROLLOUT, NUM_ENVS), updater.version, dtype=torch.int32),
+        terminated=over[:, None].expand(-1, NUM_ENVS),
+        valid=torch.ones(ROLLOUT, NUM_ENVS, dtype=torch.bool),
+        **stacked,
+    )
+    return batch, float(torch.stack(right).mean())
 
-    def note(record: dict[str, Any]) -> None:
-        if record["mean_return"] is not None:
-            points.append((record["env_steps"], record["mean_return"] / size))
 
-    make: Callable[[], gym.Env[int, int]] = lambda: Guess(kind, size)  # noqa: E731  it is sent by value
-    with tempfile.TemporaryDirectory() as train_dir:
-        train(
-            env=make,
-            train_dir=train_dir,
-            experiment="run",
-            num_workers=1,
-            async_rl=False,
-            seed=1,
-            train_for_env_steps=num_steps,
-            summaries_every_sec=0.5,
-            num_epochs=2,
-            learning_rate=0.001,
-            on_record=note,
-            **critic,
-        )
-    return points
+def curve(kind: str, size: float, critic: dict[str, Any], num_iterations: int) -> list[float]:
+    """The return as a share of the best, in each iteration."""
+    torch.manual_seed(1)
+    config = Config().replace(
+        rollout=ROLLOUT,
+        batch_size=ROLLOUT * NUM_ENVS // 4,
+        num_batches_per_epoch=4,
+        num_epochs=2,
+        shuffle_steps=True,
+        encoder_mlp_layers=(32, 32),
+        nonlinearity="tanh",
+        learning_rate=1e-3,
+        **critic,
+    )
+    updater = Updater(config, SPACE, ACTION, bfloat16=False, device=torch.device("cpu"))
+    envs = Guess(kind, size)
+    shares = []
+    for _ in range(num_iterations):
+        batch, share = collect(updater, envs)
+        updater.train_iteration(batch, 0.0, lambda: None)
+        shares.append(share)
+    return shares
 
 
 def main() -> None:
@@ -103,18 +138,21 @@ def main() -> None:
         require_format(flags.out)
     except ValueError as error:
         cli.fail(str(error))
+    torch.set_num_threads(1)
     figure = Figure(figsize=(9, 7), layout="constrained")
     panels = figure.subplots(len(CRITICS), len(NUM_STEPS), sharex=True, sharey=True, squeeze=False)
+    env_steps = [ROLLOUT * NUM_ENVS * (iteration + 1) for iteration in range(flags.iterations)]
     for row, (name, critic) in zip(panels, CRITICS.items(), strict=True):
         for panel, kind in zip(row, NUM_STEPS, strict=True):
             for idx, size in enumerate(SIZES):
-                points = curve(kind, size, flags.train_for_env_steps, critic)
-                color = colormaps["viridis"](idx / len(SIZES))
-                panel.plot(*zip(*points, strict=True), color=color, linestyle="-", label=f"{size:g}")
-                print(f"{name}, {kind}, {size:g}: {points[-1][1]:.2f}", flush=True)
+                shares = curve(kind, size, critic, flags.iterations)
+                panel.plot(
+                    env_steps, shares, color=colormaps["viridis"](idx / len(SIZES)), linestyle="-", label=f"{size:g}"
+                )
+                print(f"{name}, {kind}, {size:g}: {shares[flags.iterations // 2]:.2f}, {shares[-1]:.2f}", flush=True)
             panel.set_title(f"{kind}\n{name}")
     panels[-1][1].set_xlabel("env steps")
-    panels[1][0].set_ylabel("mean return, as a share of the best")
+    panels[1][0].set_ylabel("return, as a share of the best")
     panels[0][-1].legend(title="best return")
     save(figure, flags.out)
     print(flags.out)
