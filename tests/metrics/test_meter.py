@@ -120,7 +120,7 @@ def learner(args, monkeypatch, wait, work):
     state = MagicMock(is_finished=False, share_done=0.0, has_diverged=False)
     state.updater.train_iteration = lambda *args: work() or 1
     state.updater.helper = None
-    loader = MagicMock(next=lambda: wait() and MagicMock(num_env_steps=lambda: 8))
+    loader = MagicMock(next=wait, env_steps=8)
     loader.pop_lost_steps.return_value = 0
     args.config = Config()
     args.stop.is_set.return_value = False
@@ -139,7 +139,7 @@ def policy_worker_of_bench(args, monkeypatch, wait, work):
 def learner_of_bench(args, monkeypatch, wait, work):
     args.stop.is_set.return_value = False
     args.slots.take, args.slots.give_back = lambda at_most: wait(), work
-    monkeypatch.setattr(bodies, "env_steps_in", lambda *args: [1])
+    args.slots.arrays = {"env_steps": np.ones(1, np.int32)}
     bodies.draining_learner(MagicMock(), args)
 
 

@@ -307,7 +307,7 @@ def test_a_match_has_a_score_against_each_opponent():
         assert evaluation.score_against(i, i) is None
         assert evaluation.score_against(i, 1 - i).num == evaluation.statistics(i)["return"].num == 40
     own = evaluation.statistics(0)
-    assert own.keys() >= {"return", "num_steps", "num_frames", "true_objective"}
+    assert own.keys() >= {"return", "num_steps", "num_frames", "rock"}
 
 
 def test_an_environment_that_cannot_be_made_is_said_in_one_sentence():

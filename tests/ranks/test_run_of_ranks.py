@@ -105,10 +105,10 @@ def checkpoints(tmp_path):
 def test_two_ranks_train_one_policy_in_one_run(tmp_path):
     assert ended(start(tmp_path, "--train_for_env_steps", "6000"), tmp_path) == 0, (tmp_path / "output").read_text()
     summaries = [json.loads((path / "summary.json").read_text()) for path in (tmp_path / "ranks", other(tmp_path))]
-    of_both = 2 * 2 * 128  # env steps of an iteration
+    of_both = 2 * 2 * 128  # samples of an iteration, at most as many env steps
     for summary in summaries:
-        assert summary["env_steps"] == -(-6000 // of_both) * of_both
-        assert summary["train/policy_version"] == 1 + 2 * summary["env_steps"] // of_both
+        assert 6000 <= summary["env_steps"] < 6000 + of_both
+        assert summary["env_steps"] <= (summary["train/policy_version"] - 1) // 2 * of_both
         assert summary["restarts"] == 0
     # The first tells of the episodes of both, which are different ones.
     assert summaries[0]["episodes"] > summaries[1]["episodes"] > 0

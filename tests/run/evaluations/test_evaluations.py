@@ -389,7 +389,7 @@ def test_the_best_checkpoint_of_every_policy_is_the_best_evaluated(killed):
     records = [json.loads(line) for line in (run / "evaluations.jsonl").read_text().splitlines()]
     for policy_id in range(2):
         scores = {
-            record["env_steps"]: record["statistics"]["true_objective"]["mean"]
+            record["env_steps"]: record["statistics"]["return"]["mean"]
             for record in records
             if record["policy_id"] == policy_id
         }
