@@ -11,7 +11,6 @@ from small_batches import make_batch
 from sf.config import Config, presets
 from sf.envs import ActionSpec, Planes
 from sf.learner.compiled.outcome import TOLERANCE, Outcome, Trial, Written, trained
-from sf.learner.optimizer.optimizer import AdamState
 from sf.learner.update import Updater
 from sf.native import kernels
 
@@ -51,7 +50,7 @@ class Steps:
         space, own = gym.spaces.Dict(space), presets.load(preset)
         sizes = {"rollout": SIZE[0], "batch_size": SIZE[0] * SIZE[1], "num_batches_per_epoch": 1, "num_epochs": 1}
         rates = {"lr_schedule": "constant", "lr_adaptive_max": 0.001, "lr_adaptive_max_final": 0.001}
-        rates |= {"lr_schedule_kl_threshold": 0.01, "augment_by_symmetry": False}
+        rates |= {"lr_schedule_kl_threshold": 0.01, "augment_by_symmetry": False, "ppo_clip_value": 0.0}
         config = Config().replace(**own | sizes | rates | SMALL | flags)
         torch.manual_seed(0)
         updater = Updater(config, space, spec, bfloat16, torch.device("cpu"))
@@ -70,6 +69,7 @@ class Steps:
             patch.setattr(self.optimizer, "step", self._note_gradients)
             patch.setattr(self.network, "update_value_norm", lambda *args: self.targets.append(args))
             self.trial.take(self.take)
+        assert num_steps_before == 0 or self.gradients.keys() == trained(self.network).keys()
         self.own = self.trial.take(self.take)
 
     def _note_gradients(self, is_skipped):
@@ -77,7 +77,7 @@ class Steps:
         self.gradients = {
             name: weight.grad.clone()
             for name, weight in trained(self.network).items()
-            if weight.grad.any()  # some blocks begin as zeros
+            if weight.grad.any()  # residual blocks begin as zeros
         }
 
     def take(self, other_order=False):
@@ -104,15 +104,20 @@ class Steps:
 
         return self.trial.take(take)
 
-    def without(self, name, weight=True, moments=AdamState._fields):
-        """The outcome of the step that leaves parts of a tensor as they were."""
-        weights, states = self.own.written
+    def cancels_out(self, name):
+        """Whether a gradient is a single number so small that bfloat16 may double it."""
+        layer = name.rpartition(".")[0]
+        of_layer = sum(float(each.norm()) for key, each in self.gradients.items() if key.rpartition(".")[0] == layer)
+        gradient = self.gradients[name]
+        return gradient.numel() == 1 and gradient.abs() < 2.5 * self.tolerance.of_layer * of_layer
+
+    def without(self, name, with_moments=False):
+        """The outcome of the step that leaves a tensor as it was. with_moments: its moments have the step."""
+        weights, moments = self.own.written
         before = self.trial._before
-        changed = dict(states)
-        if name in states:
-            changed[name] = states[name]._replace(**{field: getattr(before.moments[name], field) for field in moments})
-        weights = weights | {name: before.weights[name]} if weight else weights
-        return Outcome(self.own.results, Written(weights, changed))
+        if name in moments and not with_moments:
+            moments = moments | {name: before.moments[name]}
+        return Outcome(self.own.results, Written(weights | {name: before.weights[name]}, moments))
 
 
 @pytest.fixture(scope="module", params=[0, 2], ids=["the first step", "the third step"])
@@ -145,14 +150,13 @@ def test_a_tensor_that_is_left_as_it_was_is_found(steps):
     for name in written:
         assert not steps.agrees(steps.without(name)), name
     for name in steps.gradients:
-        assert not steps.agrees(steps.without(name, moments=())), name
-        for field in AdamState._fields:
-            assert not steps.agrees(steps.without(name, weight=False, moments=[field])), (name, field)
+        assert not steps.agrees(steps.without(name, with_moments=True)), name
 
 
 def test_a_gradient_of_half_the_size_is_found(steps):
     for name, gradient in steps.gradients.items():
-        assert not steps.agrees(steps.with_gradients(**{name: 0.5 * gradient})), name
+        if not steps.cancels_out(name):
+            assert not steps.agrees(steps.with_gradients(**{name: 0.5 * gradient})), name
 
 
 def test_gradients_in_each_others_place_are_found(steps):
