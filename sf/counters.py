@@ -58,7 +58,7 @@ class Counters:
 
 
 def counter_fields(num_processes: int) -> list[Field]:
-    """What the shared memory of the counters consists of."""
+    """Returns the arrays of the shared memory of the counters."""
     counts = [Field(name, (num_processes,), np.float64) for name in COUNTS]
     return [*counts, Field("times", (num_processes, len(_TIMES)), np.float64)]
 

@@ -40,7 +40,7 @@ ACTION = ActionSpec((NUM_SYMBOLS,), 0)
 
 @dataclass(frozen=True)
 class Flags:
-    """What to draw."""
+    """Says where the picture goes, and how long the lines are."""
 
     out: Path = Path("reward_sizes.png")
     """The picture: .png, .svg or .pdf."""

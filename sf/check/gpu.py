@@ -1,4 +1,4 @@
-"""What torch sees of the GPUs, and one GPU as a learner takes it.
+"""Probes of the GPUs that torch sees, and of one GPU as a learner takes it.
 
 Probes use `sf.gpu` where they can, and call `torch.cuda` nowhere but in this module.
 """

@@ -55,9 +55,12 @@ def quiet_end() -> Iterator[None]:
 
 @contextmanager
 def exit_status() -> Iterator[None]:
-    """As `quiet_end`, and a ValueError, which the user can fix, ends the process with its sentence and status 2, a
-    RuntimeError with its sentence and status 1, that of an environment with its traceback, too. A file that is not
-    found because the working directory was removed is one sentence and status 2."""
+    """Ends a command as `quiet_end` does, and with one sentence after an error.
+
+    A ValueError, which the user can fix, ends the process with status 2, a RuntimeError with status 1, that of an
+    environment with its traceback, too. A file that is not found because the working directory was removed is one
+    sentence and status 2.
+    """
     with quiet_end():
         try:
             yield

@@ -26,7 +26,7 @@ _LOOKS_EVERY_S = 1.0  # the learner, while it waits for a batch, whether the run
 
 
 class Loader:
-    """What a learner asks of the one that fills its batches.
+    """Fills the batches of a learner.
 
     env_steps: in the batch that `next` has given last; its other samples are no decisions.
     """

@@ -20,7 +20,7 @@ from sf.native import programs
 
 
 class Tolerance(NamedTuple):
-    """How far two ways of taking a step may differ.
+    """Bounds how far two ways of taking a step may differ.
 
     results: relative, or absolute below 1. added: of what the step adds to a tensor, as a share of its norm. of_layer:
     the share of its layer to which the gradient of a single number may cancel out, so that only rounding is left; that
@@ -68,7 +68,7 @@ class Written(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Of a step: `RESULTS`, and what it has written."""
+    """Holds the `RESULTS` of a step, and what it has written."""
 
     results: dict[str, Tensor]
     written: Written
@@ -97,7 +97,9 @@ class Trial:
         return outcome.results
 
     def agree(self, found: Outcome, expected: Outcome, tolerance: Tolerance) -> bool:
-        """Whether two outcomes of the step do: in results, weights, statistics and moments, which tell the gradients.
+        """Returns whether two outcomes of the step agree in results, weights, statistics and moments.
+
+        The moments tell the gradients.
 
         Weights are compared as if both had the same moments: Adam's first steps are as long where a gradient is nothing
         but rounding.
