@@ -339,7 +339,7 @@ def test_no_command_is_one_that_no_test_runs():
     programs = {Path(command[0]).name for command in COMMANDS.values()}
     assert programs - PROGRAMS.keys() == {"make", "pip", "python", "python3"}
     targets = {command[1] for command in COMMANDS.values() if command[0] == "make"}
-    assert targets == {"train", "bench-learning"}
+    assert targets == {"train", "test", "bench-learning"}
     scripts = {command[1] for command in COMMANDS.values() if command[0] == "python" and command[1].endswith(".py")}
     names = (
         "bench_learning",
