@@ -9,7 +9,7 @@ import pytest
 from sf.envs import EnvSpec
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.queues import PipeQueue
-from sf.rows import OBS, Turns
+from sf.rows import OBS, TurnMask
 from sf.slots import FREE, FULL, SlotPool
 
 ROLLOUT = 3
@@ -49,25 +49,25 @@ def make_pool(action_space=DISCRETE, with_masks=True, num_policies=1, has_seats=
     ],
 )
 def test_without_masks_of_discrete_actions_alone_there_are_no_turns(layout):
-    assert Turns.where_there_are(make_pool(**layout).arrays) is None
+    assert TurnMask.from_rows(make_pool(**layout).arrays) is None
 
 
 def test_each_agent_is_asked_for_in_its_own_row():
-    turns = Turns.where_there_are(make_pool().arrays)
-    assert turns.whose(np.array([0, 0, 1, 2, 3]), np.array([1, 2, 0, ROLLOUT, 1])).tolist() == [
+    turns = TurnMask.from_rows(make_pool().arrays)
+    assert turns.acts(np.array([0, 0, 1, 2, 3]), np.array([1, 2, 0, ROLLOUT, 1])).tolist() == [
         False,
         True,
         False,
         False,
         True,
     ]
-    assert turns.whose([0, 1, 2, 3], 0).tolist() == [False, False, True, True]
+    assert turns.acts([0, 1, 2, 3], 0).tolist() == [False, False, True, True]
 
 
 def test_only_0_forbids():
     pool = make_pool()
     pool.arrays[OBS + ACTION_MASK][:] = [0, -1]
-    assert Turns.where_there_are(pool.arrays).whose([0, 1], 0).all()
+    assert TurnMask.from_rows(pool.arrays).acts([0, 1], 0).all()
 
 
 def test_what_a_learner_takes_is_counted_in_env_steps_also_where_it_dies_before_it_says_so():

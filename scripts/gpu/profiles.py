@@ -19,9 +19,9 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.compiled.recorded_step import RecordedStep
 from sf.learner.update import Updater
-from sf.model.acting import Acting, ActingHere, Answers
+from sf.model.acting import Acting, ActingHere
 from sf.model.inference import inference_model
-from sf.policy.decisions import Decisions
+from sf.policy.inference_batch import InferenceBatch
 from sf.processes.torch_runtime import configure
 from sf.recurrent_states import RecurrentStates
 from sf.rows import slot_fields
@@ -69,19 +69,19 @@ def _iteration(config: Config, spec: EnvSpec, precision: str, context: Context, 
 
 def _policy_step(
     config: Config, spec: EnvSpec, precision: Any, num_actors: int, context: Context, is_recorded: bool
-) -> Callable[[], Answers]:
+) -> Callable[[], dict[str, np.ndarray]]:
     """As a policy worker takes it: from observations in shared memory to the answers on the host."""
     device = "cpu" if context.device == "cpu" else "cuda:0"
     action = ActionSpec.of(spec.action_space)
     model = inference_model(config.model, spec.obs_space, action, precision, device)
     rows = SharedArrays(slot_fields(spec, num_actors, config.rollout))
     states = RecurrentStates(model.state_size, num_actors, num_actors)
-    decisions = Decisions(ActingHere(Acting(model, action)), action, rows, states, num_actors, device)
+    batch = InferenceBatch(ActingHere(Acting(model, action)), action, rows, states, num_actors, device)
     if is_recorded:
-        decisions.record(getattr(torch, precision), print)
+        batch.record(getattr(torch, precision), print)
     actors = np.arange(num_actors)
     first, second = np.zeros(num_actors, np.bool_), np.ones(num_actors, np.int64)
-    return lambda: decisions.decide(actors, second, actors, second, first)
+    return lambda: batch.decide(actors, second, actors, second, first)
 
 
 def synthetic_batch(config: Config, spec: EnvSpec, state_size: int, device: str) -> Batch:

@@ -5,6 +5,7 @@ It is a function of tensors alone, the random numbers included, so that it can b
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,21 +17,50 @@ from torch import Tensor, nn
 
 from sf.envs.spaces.actions import ActionSpec
 from sf.model.distributions import ActionDistribution
+from sf.rows import answered_fields
 
 
-class Answers(NamedTuple):
-    """Those of `Acting`, taken apart: views of the numbers that they came in."""
+class Decision(NamedTuple):
+    """What the policy decided for N actors, from which the policy worker's fields of a step are computed."""
 
-    discrete: np.ndarray  # [N, D] int32
-    continuous: np.ndarray  # [N, C] float32
-    log_prob: np.ndarray  # [N] float32
-    value: np.ndarray  # [N] float32
+    out: Any  # of the network's `step`: params, value and state
+    distribution: ActionDistribution
+    discrete: Tensor  # [N, D] int32
+    continuous: Tensor  # [N, C] float32
+    log_prob: Tensor  # [N] float32
+    value: Tensor  # [N] float32
 
-    @classmethod
-    def of(cls, packed: np.ndarray, num_discrete: int) -> Answers:
-        """packed: [N, D + C + 2] int32, on the host. num_discrete: D."""
-        floats = packed[:, num_discrete:].view(np.float32)
-        return cls(packed[:, :num_discrete], floats[:, :-2], floats[:, -2], floats[:, -1])
+
+class AnswerLayout:
+    """Where the fields that the policy worker computes stand in a row of packed answers.
+
+    A row is int32: first the integers, then the bits of float32, so that one transfer brings all from a GPU.
+    """
+
+    def __init__(self, action: ActionSpec) -> None:
+        self.fields = sorted(answered_fields(action), key=lambda field: field.dtype != np.int32)
+        self._shapes = [field.shape(action) for field in self.fields]
+        ends = np.cumsum([math.prod(shape) for shape in self._shapes]).tolist()
+        self._ranges = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+        self.width: int = ends[-1]
+
+    def pack(self, decision: Decision) -> Tensor:
+        """Returns [N, width] int32."""
+        columns = []
+        for field in self.fields:
+            assert field.answer is not None
+            answer: Tensor = field.answer(decision)
+            columns.append(answer.reshape(len(decision.discrete), -1))
+        num_integers = sum(field.dtype == np.int32 for field in self.fields)
+        floats = torch.cat(columns[num_integers:], dim=1)
+        return torch.cat((*columns[:num_integers], floats.view(torch.int32)), dim=1)
+
+    def unpack(self, packed: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns the fields [N, *shape], by name, as views of packed answers [N, width] on the host."""
+        return {
+            field.name: packed[:, columns].view(field.dtype).reshape(len(packed), *shape)
+            for field, shape, columns in zip(self.fields, self._shapes, self._ranges, strict=True)
+        }
 
 
 Way = Callable[..., tuple[Tensor, Tensor]]  # of computing an `Acting`
@@ -70,7 +100,8 @@ class Acting(nn.Module):
     def __init__(self, network: Any, action_spec: ActionSpec) -> None:
         super().__init__()
         self.network = network
-        self._action_spec = action_spec
+        self.action_spec = action_spec
+        self._layout = AnswerLayout(action_spec)
 
     def forward(
         self, obs: dict[str, Tensor], state: Tensor, first: Tensor, exponential: Tensor, normal: Tensor
@@ -78,25 +109,24 @@ class Acting(nn.Module):
         """obs {key: [N, ...]}, state [N, S], first [N] as the network takes them; exponential and normal from
         `ActionDistribution.noise`.
 
-        Returns answers [N, D + C + 2] int32, and the next state [N, S]. An answer is the discrete actions, then as the
-        bits of float32 the continuous actions, their log-probability, and the value: one transfer from a GPU.
+        Returns answers [N, width] int32, packed as `AnswerLayout` says, and the next state [N, S].
         """
         out = self.network.step(obs, state, first)
-        distribution = ActionDistribution(self._action_spec, out.params)
+        distribution = ActionDistribution(self.action_spec, out.params)
         discrete, continuous = distribution.sample_by(exponential, normal)
         log_prob = distribution.log_prob(discrete, continuous)
-        floats = torch.cat((continuous, log_prob.unsqueeze(1), out.value.unsqueeze(1)), dim=1)
-        return torch.cat((discrete, floats.view(torch.int32)), dim=1), out.state
+        decision = Decision(out, distribution, discrete, continuous, log_prob, out.value)
+        return self._layout.pack(decision), out.state
 
 
-def agree_on(inputs: tuple[Any, ...], one: Way, other: Way, dtype: torch.dtype) -> bool:
-    """Whether two ways to compute an `Acting` do, on its `inputs`. dtype: of the network's trunk.
+def agree_on(inputs: tuple[Any, ...], one: Way, other: Way, action: ActionSpec, dtype: torch.dtype) -> bool:
+    """Returns whether two ways to compute an `Acting` agree on its `inputs`. dtype: of the network's trunk.
 
-    On draws of actions enough: a single one may lie where rounding decides.
+    Several actions are drawn: a single one may lie where rounding decides.
     """
     *seen, exponential, normal = repeated(inputs, -(-DRAWS // len(inputs[1])))
     drawn = (*seen, exponential.exponential_(), normal.normal_())
-    return are_close(one(*drawn), other(*drawn), normal.shape[1], dtype)
+    return are_close(one(*drawn), other(*drawn), action, dtype)
 
 
 def repeated(inputs: tuple[Any, ...], times: int) -> tuple[Any, ...]:
@@ -105,26 +135,29 @@ def repeated(inputs: tuple[Any, ...], times: int) -> tuple[Any, ...]:
 
 
 def are_close(
-    found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor], num_continuous: int, dtype: torch.dtype
+    found: tuple[Tensor, Tensor], expected: tuple[Tensor, Tensor], action: ActionSpec, dtype: torch.dtype
 ) -> bool:
-    """Whether two results are close: most actions, since rounding decides between two that are nearly as probable, and
-    log-probabilities where the actions are the same.
+    """Returns whether two results of an `Acting` are close.
 
-    dtype: of the network's trunk.
+    Most of the discrete actions are equal: rounding decides between two that are nearly as probable. The other fields
+    are close where the actions are equal. dtype: of the network's trunk.
     """
-    first_float = expected[0].shape[1] - num_continuous - 2
-    same = (found[0][:, :first_float] == expected[0][:, :first_float]).all(dim=1)
-    floats = [packed[:, first_float:].contiguous().view(torch.float32) for packed in (found[0], expected[0])]
-    pairs = (
-        [each[same, :-2] for each in floats],  # continuous actions
-        [each[:, -1] for each in floats],  # values
-        [found[1], expected[1]],
+    layout, tolerance = AnswerLayout(action), TOLERANCE[dtype]
+    (ours, state), (theirs, expected_state) = (
+        (layout.unpack(packed.cpu().numpy()), state) for packed, state in (found, expected)
     )
-    tolerance = TOLERANCE[dtype]
-    is_close = (torch.allclose(a, b, rtol=tolerance, atol=tolerance * _size(b)) for a, b in pairs)
-    log_prob, expected_log_prob = (each[same, -2] for each in floats)
-    agree = torch.allclose(log_prob, expected_log_prob, rtol=0, atol=NATS[dtype])
-    return bool(same.float().mean() >= 0.5) and all(is_close) and agree
+    same = (ours["discrete"] == theirs["discrete"]).all(axis=1)
+
+    def is_close(one: Tensor, other: Tensor) -> bool:
+        return torch.allclose(one, other, rtol=tolerance, atol=tolerance * _size(other))
+
+    def agrees(name: str) -> bool:
+        one, other = (torch.from_numpy(answers[name][same]).float() for answers in (ours, theirs))
+        if name == "log_prob":
+            return torch.allclose(one, other, rtol=0, atol=NATS[dtype])
+        return is_close(one, other)
+
+    return bool(same.mean() >= 0.5) and is_close(state, expected_state) and all(map(agrees, ours))
 
 
 def _size(numbers: Tensor) -> float:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 import sf.model
+import sf.rows
 from sf import gpu
 from sf.config import ModelConfig
 from sf.envs import ActionSpec, EnvSpec
@@ -89,7 +90,7 @@ class CompiledActing(AnyActing):
         self._is_checked = False
         self._beside: ProgramBeside | None = None
         try:
-            path = programs.path_of(acting, example, [made_from, *programs.code_of(sf.model)])
+            path = programs.path_of(acting, example, [made_from, *programs.code_of(sf.model, sf.rows)])
             self._beside = ProgramBeside(path, self._followed, self._take, self._give_up, begins_after_s)
         except CompilerError as error:
             self._give_up(str(error))
@@ -138,7 +139,9 @@ class CompiledActing(AnyActing):
     def _check(self, program: Program, inputs: tuple[Any, ...]) -> None:
         """By the first inputs."""
         self._is_checked = True
-        if not agree_on(inputs, self._acting, lambda *drawn: self._run(program, drawn), self._dtype):
+        if not agree_on(
+            inputs, self._acting, lambda *drawn: self._run(program, drawn), self._acting.action_spec, self._dtype
+        ):
             self._program = None
             if self._makes_it:
                 assert self._beside is not None

@@ -77,10 +77,17 @@ def path_of(module: nn.Module, example: Sequence[Any], made_from: Iterable[str])
     return library.folder() / f"program-{name}.so"
 
 
-def code_of(*packages: ModuleType) -> list[str]:
-    """All of their files, for what the classes of a network call besides what stands in their own files."""
-    files = (file for package in packages for file in sorted(Path(*package.__path__).rglob("*.py")))
+def code_of(*modules: ModuleType) -> list[str]:
+    """Returns the text of the modules, and of all in them if they are packages: what a network's classes may call."""
+    files: list[Path] = []
+    for module in modules:
+        files += sorted(Path(*module.__path__).rglob("*.py")) if hasattr(module, "__path__") else [_file_of(module)]
     return [file.read_text(encoding="utf-8") for file in files]
+
+
+def _file_of(module: ModuleType) -> Path:
+    assert module.__file__ is not None
+    return Path(module.__file__)
 
 
 def is_there(path: Path) -> bool:

@@ -11,7 +11,7 @@ import torch
 from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.envs.spaces import space_json
-from sf.model.acting import Acting, ActingHere, Answers, AnyActing
+from sf.model.acting import Acting, ActingHere, AnswerLayout, AnyActing
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
 from sf.play.named_checkpoint import config_of
@@ -107,6 +107,7 @@ class NetworkActors:
         """acting: computes what an `Acting` of the network does. None: one of them."""
         self._policy = policy
         self._acting = acting or ActingHere(Acting(policy.network, policy.action_spec))
+        self._layout = AnswerLayout(policy.action_spec)
         self._all = np.arange(num_actors)
         self._steps = np.zeros(num_actors, np.float32)  # [N] that an episode has had, for a critic with a clock
         self._state = torch.zeros(num_actors, policy.network.state_size, device=policy.device)  # [N, S]
@@ -144,5 +145,5 @@ class NetworkActors:
                 return Actions(*(tensor.cpu().numpy() for tensor in (*mode, out.value)))
             noise = ActionDistribution.noise(spec, (len(who),), device, self._generator)
             packed, self._state[idxs] = self._acting(*inputs, *noise)
-            answers = Answers.of(packed.cpu().numpy(), len(spec.discrete_sizes))
-        return Actions(answers.discrete, answers.continuous, answers.value)
+        answers = self._layout.unpack(packed.cpu().numpy())
+        return Actions(answers["discrete"], answers["continuous"], answers["value"])

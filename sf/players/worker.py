@@ -21,7 +21,7 @@ from sf import gpu
 from sf.arrays import SharedArrays
 from sf.config import Config, ModelConfig
 from sf.counters import CounterRow
-from sf.envs import EnvSpec
+from sf.envs import ActionSpec, EnvSpec
 from sf.envs.clock import CLOCK
 from sf.envs.field_types import checked
 from sf.envs.seeding import env_seed
@@ -35,7 +35,7 @@ from sf.processes.reports import PlayerFailed, Ready, Reports, Seated
 from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
 from sf.requests import PolicyChannel
-from sf.rows import OBS, Turns
+from sf.rows import OBS, TurnMask, policy_fields
 from sf.seats import Seats
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
@@ -91,7 +91,8 @@ class _Players:
         self._turns = [0] * args.seats.num_seats  # of the players that are here
         self._seated: dict[int, _Seated] = {}  # by seat
         self._of_snapshots: dict[int, tuple[Any, AnyActing]] = {}  # by seat: the network, and how it acts
-        self._decisions = Turns.where_there_are(args.rows)
+        self._turn_mask = TurnMask.from_rows(args.rows)
+        self._written = policy_fields(ActionSpec.of(args.spec.action_space))
         self._obs = args.rows.named(OBS)  # [num_slots, T+1, ...]
         self._keys = [key for key in self._obs if key != CLOCK]  # what an environment itself shows
 
@@ -126,12 +127,12 @@ class _Players:
             num_actions += len(slots)
             asked = channel.still_asked(rows["actor"][slots], numbers_of_actors)
             # Nobody learns from these rows. A slot that a policy began may hold them behind its own.
-            for name in ("discrete", "continuous", "log_prob", "value", "policy_version"):
-                rows[name][slots[asked], t[asked]] = 0
-            if self._decisions is None or seated.remembers:
+            for field in self._written:
+                rows[field.name][slots[asked], t[asked]] = 0
+            if self._turn_mask is None or seated.remembers:
                 self._decide(seated, slots, t, numbers_of_actors)
             else:  # who waits needs no network, as in a policy worker
-                acts = self._decisions.whose(slots, t)
+                acts = self._turn_mask.acts(slots, t)
                 if acts.any():
                     self._decide(seated, slots[acts], t[acts], numbers_of_actors[acts])
         channel.answer(groups, numbers)

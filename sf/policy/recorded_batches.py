@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from sf import gpu
+from sf.envs import ActionSpec
 from sf.model.acting import DRAWS, are_close
 
 _SMALLEST = 8  # actors of a recording
@@ -32,18 +33,18 @@ class RecordedBatches:
         queue: Callable[[int], None],
         results: Callable[[int], Results],
         generator: torch.Generator,
-        num_continuous: int,
+        action_spec: ActionSpec,
         dtype: torch.dtype,
         device: str,
         say: Callable[[str], None],
     ) -> None:
         """queue: queues a batch of so many rows; what it reads and writes on the host stays where it is, and has rows
         for each size. results: its answers and states, on the host, as `Acting` gives them. generator: that it draws
-        from. num_continuous: of an action. dtype: of the network's trunk. say: to the user."""
+        from. dtype: of the network's trunk. say: to the user."""
         self._queue = queue
         self._results = results
         self._generator = generator
-        self._num_continuous = num_continuous
+        self._action_spec = action_spec
         self._dtype = dtype
         self._device = device
         self._say = say
@@ -83,7 +84,7 @@ class RecordedBatches:
         beyond them may be anything."""
         ways = (recorded.replay, lambda: self._queue(size_for(num)))
         found, expected = (self._all_drawn(way, num) for way in ways)
-        return are_close(found, expected, self._num_continuous, self._dtype)
+        return are_close(found, expected, self._action_spec, self._dtype)
 
     def _all_drawn(self, way: Callable[[], None], num: int) -> Results:
         """The results of so many draws of actions that a single one does not decide."""

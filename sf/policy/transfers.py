@@ -15,8 +15,7 @@ from torch import Tensor
 
 from sf import gpu
 from sf.arrays import SharedArrays
-from sf.envs import ActionSpec
-from sf.model.acting import Answers
+from sf.model.acting import AnswerLayout
 from sf.recurrent_states import RecurrentStates
 from sf.rows import OBS
 
@@ -136,11 +135,10 @@ class States:
 class AnswersToHost:
     """Brings the answers of a batch to the host in one transfer."""
 
-    def __init__(self, action_spec: ActionSpec, max_rows: int, device: str) -> None:
+    def __init__(self, layout: AnswerLayout, max_rows: int, device: str) -> None:
         self._device = device
-        self._num_discrete = len(action_spec.discrete_sizes)
-        width = self._num_discrete + action_spec.num_continuous + 2
-        self._host = gpu.page_locked((max_rows, width), torch.int32, device)
+        self._layout = layout
+        self._host = gpu.page_locked((max_rows, layout.width), torch.int32, device)
 
     def send(self, packed: Tensor) -> None:
         """Queue the transfer of what `Acting` gives."""
@@ -150,6 +148,6 @@ class AnswersToHost:
         """What was sent, [num, ...] int32, on the host."""
         return self._host[:num]
 
-    def taken_apart(self, num: int) -> Answers:
-        """The same as arrays."""
-        return Answers.of(self._host[:num].numpy(), self._num_discrete)
+    def unpacked(self, num: int) -> dict[str, np.ndarray]:
+        """Returns the same as arrays [num, ...], by the names of the fields."""
+        return self._layout.unpack(self._host[:num].numpy())

@@ -8,9 +8,9 @@ Unblocked  by a rollout worker, or by a stop.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,13 +23,13 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.model.acting import Acting, ActingHere, AnyActing
 from sf.model.compiled_acting import acting_of
 from sf.model.inference import Flat, inference_model
-from sf.policy.decisions import Decisions
+from sf.policy.inference_batch import InferenceBatch
 from sf.processes.reports import Ready, Reports
 from sf.processes.torch_runtime import configure
 from sf.queues import StopRequested
 from sf.recurrent_states import RecurrentStates
 from sf.requests import PolicyChannel
-from sf.rows import Turns
+from sf.rows import TurnMask, answered_fields
 from sf.weights import SharedWeights, SharedWeightsSpec
 
 
@@ -92,27 +92,28 @@ class _Policy:
             "bfloat16" if args.bfloat16 else "float32",
             self._device,
         )
-        self._decisions = self._decisions_of(args, reports)
+        self._batch = self._batch_of(args, reports)
         self._weights = torch.empty(args.weights.num_weights + 1, device=self._device)
         self._flat = Flat(self._model, self._weights[:-1])
         self._version = 0
         self._seed = (args.seed, args.idx)
         self._rows = args.rows
         self._channel = args.channel
-        self._turns = None if self._model.state_size else Turns.where_there_are(args.rows)
+        self._of_waiting = {field.name: np.zeros((), field.dtype) for field in answered_fields(self._action_spec)}
+        self._turns = None if self._model.state_size else TurnMask.from_rows(args.rows)
 
     def act(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray) -> None:
         """Write the actions of N actors into their `rows` [N] of `slots` [N]. numbers: [N] of the requests."""
         self._refresh_weights()
         if self._turns is not None:
-            acts = self._turns.whose(slots, rows)
+            acts = self._turns.acts(slots, rows)
             waits = ~acts
-            self._write(slots[waits], rows[waits], numbers[waits], (0, 0.0, 0.0, 0.0))
+            self._write(slots[waits], rows[waits], numbers[waits], self._of_waiting)
             slots, rows, numbers = slots[acts], rows[acts], numbers[acts]
         if len(slots):
             self._compute(slots, rows, numbers)
 
-    def _decisions_of(self, args: PolicyWorkerArgs, reports: Reports) -> Decisions:
+    def _batch_of(self, args: PolicyWorkerArgs, reports: Reports) -> InferenceBatch:
         """Not compiled on a CPU in synchronous mode: nobody knows when the program is there, so two runs would not be
         the same."""
         say = reports.say if args.idx == 0 else _hush  # the others would say the same
@@ -121,26 +122,28 @@ class _Policy:
         if is_on_host and not args.synchronous:
             acting = acting_of(self._model, args.model, args.spec, args.bfloat16, device, say)
         max_actors = args.channel.num_groups * args.channel.actors_per_group
-        decisions = Decisions(acting, self._action_spec, args.rows, args.states, max_actors, device)
+        batch = InferenceBatch(acting, self._action_spec, args.rows, args.states, max_actors, device)
         if not is_on_host and args.model.compile is not False:
-            decisions.record(torch.bfloat16 if args.bfloat16 else torch.float32, say)
-        return decisions
+            batch.record(torch.bfloat16 if args.bfloat16 else torch.float32, say)
+        return batch
 
     def close(self) -> None:
-        self._decisions.close()
+        self._batch.close()
 
     def _compute(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray) -> None:
         """As `act`, of actors for whom the network decides."""
         actors = self._rows["actor"][slots]  # [N]
         first = self._rows["first"][slots, rows]  # [N]
-        self._write(slots, rows, numbers, self._decisions.decide(slots, rows, actors, numbers, first))
+        self._write(slots, rows, numbers, self._batch.decide(slots, rows, actors, numbers, first))
 
-    def _write(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray, answers: tuple[Any, ...]) -> None:
-        """answers: discrete and continuous actions, log-probability, value: arrays [N, ...], or numbers for all."""
+    def _write(
+        self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray, answers: Mapping[str, np.ndarray]
+    ) -> None:
+        """answers: the fields that the network computes, by name, each [N, ...], or [] for all actors."""
         asked = self._channel.still_asked(self._rows["actor"][slots], numbers)
         slots, rows = slots[asked], rows[asked]
-        for name, answer in zip(("discrete", "continuous", "log_prob", "value"), answers, strict=True):
-            self._rows[name][slots, rows] = answer[asked] if isinstance(answer, np.ndarray) else answer
+        for name, answer in answers.items():
+            self._rows[name][slots, rows] = answer[asked] if answer.ndim else answer
         self._rows["policy_version"][slots, rows] = self._version
 
     def _refresh_weights(self) -> None:
@@ -148,7 +151,7 @@ class _Policy:
             self._version = self._shared.read(self._weights)
             self._flat.load()
             # By version, so that a resumed synchronous run draws what it would have drawn without the stop.
-            self._decisions.generator.manual_seed(_one_number((*self._seed, self._version)))
+            self._batch.generator.manual_seed(_one_number((*self._seed, self._version)))
 
 
 def _hush(text: str) -> None:

@@ -25,7 +25,7 @@ from sf.rollout.decorrelation import Decorrelation
 from sf.rollout.matches import Matches
 from sf.rollout.truncations import Truncations
 from sf.rollout.win_rates import WinRates
-from sf.rows import OBS, Turns
+from sf.rows import OBS, TurnMask
 from sf.slots import FULL, WorkerSlots
 from sf.storage.match_journal import Journal
 
@@ -95,7 +95,7 @@ class RolloutGroup:
         self._slot_policy = self._assignment.learner.copy()  # [N] whose the slots are that are being filled
         self.actors = np.arange(group_idx * num_actors, (group_idx + 1) * num_actors)  # [N] of all groups
         self._result = StepResult.empty(num_actors)
-        self._turns = Turns.where_there_are(args.slots.arrays)
+        self._turns = TurnMask.from_rows(args.slots.arrays)
         self.num_env_steps = 0  # of the last step
         self._slots: list[int] = []  # that are being filled
         self._slot_idx = np.empty(0, np.int64)  # the same: an array indexes twice as fast
@@ -186,7 +186,7 @@ class RolloutGroup:
         finished = self._envs.step(discrete, rows["continuous"][slots, t], self._obs_rows(t + 1), result)
         if self._envs.spec.bots:  # their numbers are no actions, and a learner looks at rows that are not valid, too
             rows["discrete"][slots, t] = np.maximum(discrete, 0)
-        is_decision = result.valid if self._turns is None else result.valid & self._turns.whose(slots, t)
+        is_decision = result.valid if self._turns is None else result.valid & self._turns.acts(slots, t)
         self.num_env_steps = int(np.count_nonzero(is_decision))
         rows["env_steps"][slots] += is_decision
         rows["reward"][slots, t] = result.reward

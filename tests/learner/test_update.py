@@ -1,7 +1,5 @@
 """Training steps: what is saved is enough to go on to the bit, and what is masked teaches nothing."""
 
-import dataclasses
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -203,7 +201,7 @@ def test_steps_without_a_choice_move_no_learning_rate(share):
     batch = make_batch(0)
     batch.obs["action_mask"] = torch.tensor([1, 0, 0, 1, 0], dtype=torch.int8).expand(T + 1, B, 5)
     batch.discrete.zero_()
-    batch = dataclasses.replace(batch, continuous=torch.zeros(T, B, 0), log_prob=torch.zeros(T, B))
+    batch = batch.replaced(continuous=torch.zeros(T, B, 0), log_prob=torch.zeros(T, B))
     rate, before = updater.learning_rate, updater.model.value_head.weight.clone()
     updater.train_iteration(batch, 0, lambda: None)
     assert updater.learning_rate == rate
@@ -713,7 +711,7 @@ def test_samples_without_a_choice_do_not_count_in_the_moments_of_an_iteration():
     discrete = torch.where(forced[..., None], 0, batch.discrete[..., :1])
     obs = {"vector": batch.obs["vector"], "action_mask": mask}
     nothing = batch.continuous[..., :0]
-    batch = dataclasses.replace(batch, obs=obs, discrete=discrete, continuous=nothing, state=torch.zeros(B, 0))
+    batch = batch.replaced(obs=obs, discrete=discrete, continuous=nothing, state=torch.zeros(B, 0))
     before = updater._evaluate_before(batch, lambda: True)
     assert torch.equal(before.has_choice, ~forced)
     whole = updater._prepare(batch, batch.valid, lambda: True)
@@ -739,8 +737,7 @@ def test_what_an_agent_sees_while_it_waits_changes_nothing(shuffle_steps, with_v
     weights = []
     for seen in (1.0, -1.0):
         vector = torch.where(acts[..., None], batch.obs["vector"], seen)
-        changed = dataclasses.replace(
-            batch,
+        changed = batch.replaced(
             obs={"vector": vector, "action_mask": mask},
             discrete=discrete,
             continuous=nothing,

@@ -47,7 +47,11 @@ def test_of_several_policies_nothing_is_written_for_a_rollout_worker_that_has_di
     for idx in range(num_dead):
         channels.recover_worker(idx)
     policy = SimpleNamespace(_channel=channel, _rows=rows, _version=7)
-    answers = np.arange(NUM_ACTORS)[:, None], np.zeros((NUM_ACTORS, 0)), np.full(NUM_ACTORS, -0.5), np.ones(NUM_ACTORS)
+    answers = {
+        "discrete": np.arange(NUM_ACTORS)[:, None],
+        "log_prob": np.full(NUM_ACTORS, -0.5),
+        "value": np.ones(NUM_ACTORS),
+    }
     _Policy._write(policy, slots, at, numbers_of_actors, answers)
     expected = np.full((NUM_ACTORS, T), -1)
     expected[2 * num_dead :, 2] = range(2 * num_dead, NUM_ACTORS)

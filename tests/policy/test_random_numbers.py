@@ -17,7 +17,7 @@ def drawn(versions, seed=1, idx=0):
         _version=0,
         _weights=torch.empty(2),
         _flat=SimpleNamespace(load=lambda: None),
-        _decisions=SimpleNamespace(generator=generator),
+        _batch=SimpleNamespace(generator=generator),
         _seed=(seed, idx),
     )
     for version in versions:

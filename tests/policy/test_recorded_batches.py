@@ -47,7 +47,7 @@ def test_what_is_drawn_depends_on_the_seed_alone_and_changes_from_batch_to_batch
     drawn = []
     for seed in (7, 7, 8):
         deciding.decisions.generator.manual_seed(seed)
-        drawn += [deciding.decide(20)[0].continuous.copy() for _ in range(2)]  # the first time it is recorded
+        drawn += [deciding.decide(20)[0]["continuous"].copy() for _ in range(2)]  # the first time it is recorded
     first, second, first_again, second_again, others, _ = drawn
     np.testing.assert_array_equal(first, first_again)
     np.testing.assert_array_equal(second, second_again)

@@ -11,7 +11,7 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.model.acting import Acting, ActingHere
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
-from sf.policy.decisions import Decisions
+from sf.policy.inference_batch import InferenceBatch
 from sf.recurrent_states import RecurrentStates
 from sf.rows import OBS, slot_fields
 
@@ -31,7 +31,7 @@ class Deciding:
         self.rows = SharedArrays(slot_fields(spec, NUM_ACTORS, ROLLOUT))
         self.states = RecurrentStates(self.network.state_size, NUM_ACTORS, NUM_ACTORS)
         acting = ActingHere(kind(self.network, self.action_spec))
-        self.decisions = Decisions(acting, self.action_spec, self.rows, self.states, NUM_ACTORS, device)
+        self.decisions = InferenceBatch(acting, self.action_spec, self.rows, self.states, NUM_ACTORS, device)
         self.said = []
 
     def record(self):
@@ -53,10 +53,12 @@ class Deciding:
         obs = {key: torch.from_numpy(array[actors, rows]).to(there) for key, array in self.rows.named(OBS).items()}
         with torch.inference_mode():
             expected = self.network.step(obs, before.to(there), torch.from_numpy(first).to(there))
-            chosen = (torch.from_numpy(actions.copy()).to(there) for actions in (answers.discrete, answers.continuous))
+            chosen = (
+                torch.from_numpy(actions.copy()).to(there) for actions in (answers["discrete"], answers["continuous"])
+            )
             log_prob = ActionDistribution(self.action_spec, expected.params).log_prob(*chosen)
         after = self.states.of_actors[numbers % 2, actors]
-        found = {"log_prob": answers.log_prob, "value": answers.value, "state": after}
+        found = {"log_prob": answers["log_prob"], "value": answers["value"], "state": after}
         should_be = {"log_prob": log_prob, "value": expected.value, "state": expected.state}
         return answers, {name: torch.as_tensor(found[name]).clone() for name in found}, should_be
 

@@ -5,7 +5,6 @@ As a program: `one_rank.py RANK SIZE STORE OUT WAYS`, where WAYS are flags by na
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 
@@ -16,7 +15,7 @@ from network_numbers import numbers_of
 
 from sf.config import Config
 from sf.envs import ActionSpec
-from sf.learner.batches.batch import STEP_FIELDS, Batch
+from sf.learner.batches.batch import Batch
 from sf.learner.update import Updater
 from sf.ranks.ranks import ALONE, DistributedRanks
 
@@ -80,13 +79,7 @@ def columns_of(rank, size, num_minibatches):
 
 
 def part_of(batch, columns):
-    return dataclasses.replace(
-        batch,
-        obs={key: value[:, columns] for key, value in batch.obs.items()},
-        first=batch.first[:, columns],
-        state=batch.state[columns],
-        **{name: getattr(batch, name)[:, columns] for name in STEP_FIELDS},
-    )
+    return batch.columns(columns)
 
 
 def trained(flags, rank=0, size=1, ranks=ALONE):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,31 +13,17 @@ from sf import gpu
 from sf.arrays import SharedArrays
 from sf.envs import EnvSpec
 from sf.envs.spaces.actions import ACTION_MASK
-from sf.rows import OBS, slot_fields
-
-STEP_FIELDS = (
-    "discrete",
-    "continuous",
-    "log_prob",
-    "value",
-    "policy_version",
-    "reward",
-    "terminated",
-    "valid",
-)
+from sf.rows import OBS, slot_fields, step_arrays
 
 
-@dataclass(frozen=True)
 class Batch:
-    """B trajectories of T steps on the device.
+    """B trajectories of T steps on the device: the fields of `sf.rows`, each an attribute.
 
     obs: each [T+1, B, ...]; first: [T+1, B] bool; state: [B, S] float32, recurrent state before row 0;
-    discrete: [T, B, D] int32; continuous: [T, B, C] float32; the others [T, B].
+    discrete: [T, B, D] int32; continuous: [T, B, C] float32; the others [T, B]. fields: all but obs and state, by name.
     """
 
-    obs: dict[str, Tensor]
     first: Tensor
-    state: Tensor
     discrete: Tensor
     continuous: Tensor
     log_prob: Tensor
@@ -45,6 +32,18 @@ class Batch:
     reward: Tensor
     terminated: Tensor
     valid: Tensor
+
+    def __init__(self, obs: dict[str, Tensor], state: Tensor, **fields: Tensor) -> None:
+        self.obs = obs
+        self.state = state
+        self.fields = fields
+        vars(self).update(fields)
+
+    @classmethod
+    def from_named(cls, named: dict[str, Tensor], state: Tensor) -> Batch:
+        """named: the fields by the names that they have in the slots."""
+        obs = {name.removeprefix(OBS): tensor for name, tensor in named.items() if name.startswith(OBS)}
+        return cls(obs, state, **{name: tensor for name, tensor in named.items() if not name.startswith(OBS)})
 
     @classmethod
     def empty(
@@ -61,27 +60,29 @@ class Batch:
             time_major = (array.shape[1], num_trajectories, *array.shape[2:])
             return new(time_major, torch.from_numpy(array[:0]).dtype)
 
-        return cls(
-            obs={key: like(array) for key, array in rows.named(OBS).items()},
-            first=like(rows["first"]),
-            state=new((num_trajectories, state_size), torch.float32),
-            **{name: like(rows[name]) for name in STEP_FIELDS},
-        )
+        named = {name: like(array) for name, array in step_arrays(rows).items()}
+        return cls.from_named(named, new((num_trajectories, state_size), torch.float32))
 
     @classmethod
     def example(cls, spec: EnvSpec) -> Batch:
-        """A trajectory of one step, of a network without memory. All of it is 0."""
-        tensors = {
-            field.name: torch.from_numpy(np.zeros((field.shape[1], 1, *field.shape[2:]), field.dtype))
-            for field in slot_fields(spec, num_slots=1, rollout=1)
-            if field.name.startswith(OBS) or field.name in ("first", *STEP_FIELDS)
-        }
-        obs = {name.removeprefix(OBS): tensors.pop(name) for name in list(tensors) if name.startswith(OBS)}
-        return cls(obs=obs, state=torch.zeros(1, 0), **tensors)
+        """Returns a trajectory of one step, of a network without memory. All of it is 0."""
+        return cls.empty(SharedArrays(slot_fields(spec, num_slots=1, rollout=1)), 1, 0, gpu.HOST).map(torch.zeros_like)
+
+    def named(self) -> dict[str, Tensor]:
+        """Returns the fields by the names that they have in the slots, always in the same order."""
+        return {**{OBS + key: value for key, value in self.obs.items()}, **self.fields}
 
     def tensors(self) -> list[Tensor]:
-        """All tensors, always in the same order."""
-        return [*self.obs.values(), self.first, self.state, *(getattr(self, name) for name in STEP_FIELDS)]
+        """Returns all tensors, always in the same order."""
+        return [*self.named().values(), self.state]
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        """Returns a batch of what `change` makes of each tensor."""
+        return self.from_named({name: change(value) for name, value in self.named().items()}, change(self.state))
+
+    def replaced(self, **changed: Any) -> Batch:
+        """Returns a batch with other obs, state or fields, and the rest of this one."""
+        return Batch(**{"obs": self.obs, "state": self.state, **self.fields, **changed})
 
     @property
     def num_trajectories(self) -> int:
@@ -92,30 +93,28 @@ class Batch:
         return self.reward.numel()
 
     def acts(self) -> Tensor | None:
-        """[T+1, B] bool: whether the agent has anything to choose, by its action mask. None: always."""
+        """Returns [T+1, B] bool: whether the agent has anything to choose, by its action mask. None: always."""
         mask = self.obs.get(ACTION_MASK)
         if mask is None or self.continuous.shape[-1]:
             return None
         return (mask != 0).flatten(2).any(-1)
 
     def columns(self, index: Tensor) -> Batch:
-        """The trajectories at `index` [b]."""
-        return Batch(
-            obs={key: value.index_select(1, index) for key, value in self.obs.items()},
-            first=self.first.index_select(1, index),
-            state=self.state.index_select(0, index),
-            **{name: getattr(self, name).index_select(1, index) for name in STEP_FIELDS},
-        )
+        """Returns the trajectories at `index` [b]."""
+        named = {name: value.index_select(1, index) for name, value in self.named().items()}
+        return self.from_named(named, self.state.index_select(0, index))
 
     def steps(self, index: Tensor) -> Batch:
-        """The steps at `index` [M] of all T x B, as one trajectory [M, 1], for a network without memory.
+        """Returns the steps at `index` [M] of all T x B, as one trajectory [M, 1], for a network without memory.
 
         To such a network unrelated steps are a trajectory like any other. The last observation is never used.
         """
-        with_last = torch.cat((index, index[-1:]))
-        return Batch(
-            obs={key: value[:-1].flatten(0, 1).index_select(0, with_last)[:, None] for key, value in self.obs.items()},
-            first=torch.ones(with_last.shape[0], 1, dtype=torch.bool, device=index.device),
-            state=self.state[:1],
-            **{name: getattr(self, name).flatten(0, 1).index_select(0, index)[:, None] for name in STEP_FIELDS},
-        )
+        with_last, num_steps = torch.cat((index, index[-1:])), len(self.reward)
+
+        def taken(value: Tensor) -> Tensor:
+            at = index if len(value) == num_steps else with_last
+            return value[:num_steps].flatten(0, 1).index_select(0, at)[:, None]
+
+        named = {name: taken(value) for name, value in self.named().items()}
+        named["first"] = torch.ones_like(named["first"])
+        return self.from_named(named, self.state[:1])

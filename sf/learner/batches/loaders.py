@@ -13,12 +13,12 @@ import torch
 
 from sf import gpu
 from sf.arrays import SharedArrays
-from sf.learner.batches.batch import STEP_FIELDS, Batch
+from sf.learner.batches.batch import Batch
 from sf.learner.batches.buffer import BatchBuffer
 from sf.processes.stopping import StopFlag
 from sf.queues import StopRequested
 from sf.recurrent_states import RecurrentStates
-from sf.rows import OBS
+from sf.rows import step_arrays
 from sf.slots import LearnerSlots
 from sf.weights import SharedWeights
 
@@ -54,17 +54,15 @@ class SlotCopier:
     """Copies slots into the columns of a batch in host memory."""
 
     def __init__(self, rows: SharedArrays, states: RecurrentStates) -> None:
-        self._obs = {key: torch.from_numpy(array) for key, array in rows.named(OBS).items()}
-        self._steps = {name: torch.from_numpy(rows[name]) for name in ("first", *STEP_FIELDS)}
+        self._fields = {name: torch.from_numpy(array) for name, array in step_arrays(rows).items()}
         self._states = states.of_slots
 
     def copy(self, slots: list[int], batch: Batch, first_column: int) -> None:
         """Fill columns first_column, first_column + 1, ... The slots may be reused when this returns."""
+        pairs = [(target, self._fields[name]) for name, target in batch.named().items()]
         for column, slot in enumerate(slots, start=first_column):
-            for key, source in self._obs.items():
-                batch.obs[key][:, column] = source[slot]
-            for name, source in self._steps.items():
-                getattr(batch, name)[:, column] = source[slot]
+            for target, source in pairs:
+                target[:, column] = source[slot]
             batch.state[column] = self._states[slot]
 
 

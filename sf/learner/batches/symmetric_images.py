@@ -8,7 +8,6 @@ AlphaGo Zero (Silver et al. 2017, "Domain knowledge") and ELF OpenGo train on su
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -73,7 +72,7 @@ class SymmetricImages:
         if acts is not None:
             is_known |= ~acts[:-1]  # an agent that waits does nothing, there as here
         discrete = action.clamp(min=0).to(batch.discrete.dtype)
-        image = dataclasses.replace(batch, obs=obs, discrete=discrete, valid=batch.valid & is_known)
+        image = batch.replaced(obs=obs, discrete=discrete, valid=batch.valid & is_known)
         return image, mask & is_known
 
 

@@ -206,7 +206,7 @@ class CompiledStep(FasterStep):
             self._fixed.words(),
             *shapes,
             *trained(self._network),
-            *programs.code_of(sf.model, sf.learner),
+            *programs.code_of(sf.model, sf.learner, sf.rows),
         ]
         return programs.path_of(self._network, (), made_from)
 

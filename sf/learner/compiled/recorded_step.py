@@ -16,7 +16,6 @@ from torch import Tensor
 from sf import gpu
 from sf.config import LearnerConfig
 from sf.envs.spaces.actions import ACTION_MASK
-from sf.learner.batches.batch import STEP_FIELDS, Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
 from sf.learner.batches.priorities import Priorities
 from sf.learner.compiled.faster_step import FasterStep, Take
@@ -225,10 +224,7 @@ def _copied(whole: Minibatch) -> Minibatch:
     """In memory of its own, where no two tensors are one."""
     batch, targets, moments, priorities = whole.batch, whole.targets, whole.advantage_moments, whole.priorities
     return Minibatch(
-        Batch(
-            obs={key: value.clone() for key, value in batch.obs.items()},
-            **{name: getattr(batch, name).clone() for name in ("first", "state", *STEP_FIELDS)},
-        ),
+        batch.map(torch.clone),
         whole.mask.clone(),
         whole.proximal_log_prob.clone(),
         None if targets is None else Targets(*(tensor.clone() for tensor in targets)),

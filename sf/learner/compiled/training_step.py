@@ -19,7 +19,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 
 from sf.config import LearnerConfig
 from sf.envs import ActionSpec
-from sf.learner.batches.batch import STEP_FIELDS, Batch
+from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Minibatch, Moments, Targets, steps_of
 from sf.learner.loss.minibatch_loss import minibatch_loss, ppo_settings
 from sf.learner.loss.ppo import PPOMetrics
@@ -30,7 +30,7 @@ from sf.model.layers import Compilable
 _NETWORK = "network."  # before the names of its weights
 MIN_STEPS = 2  # in a minibatch: PyTorch takes sizes of 0 and 1 to be special
 _UNUSUAL = 1009  # as a size
-_MOMENT = "moment/"
+_FIELD, _TARGET, _MOMENT = "field/", "target/", "moment/"  # before the names of an iteration's tensors
 RESULTS = (*PPOMetrics._fields, "loss", "grad_norm", "is_skipped")
 
 
@@ -69,12 +69,11 @@ def tensors_of(whole: Minibatch) -> dict[str, Tensor]:
     of [(T+1) x B, 1], so that a program holds for any number of trajectories of any length.
     """
     assert whole.targets is not None
-    names = [f"obs/{key}" for key in whole.batch.obs]
-    named = dict(zip([*names, "first", "state", *STEP_FIELDS], whole.batch.tensors(), strict=True))
+    named = {_FIELD + name: value for name, value in whole.batch.named().items()}
     named |= {"mask": whole.mask, "proximal_log_prob": whole.proximal_log_prob}
-    named |= {f"target/{key}": value for key, value in whole.targets._asdict().items()}
-    state = named.pop("state")[:1]  # of no size: the network has no memory
-    named = {name: tensor.flatten(0, 1)[:, None] for name, tensor in named.items()} | {"state": state}
+    named |= {_TARGET + key: value for key, value in whole.targets._asdict().items()}
+    named = {name: tensor.flatten(0, 1)[:, None] for name, tensor in named.items()}
+    named["state"] = whole.batch.state[:1]  # of no size: the network has no memory
     if whole.advantage_moments is not None:
         named |= {_MOMENT + key: value for key, value in whole.advantage_moments._asdict().items()}
     return named
@@ -86,13 +85,12 @@ def _whole(named: Mapping[str, Tensor]) -> Minibatch:
     def below(prefix: str) -> dict[str, Tensor]:
         return {key.removeprefix(prefix): value for key, value in named.items() if key.startswith(prefix)}
 
-    fields = {key: named[key] for key in ("first", "state", *STEP_FIELDS)}
     moments = below(_MOMENT)
     return Minibatch(
-        Batch(obs=below("obs/"), **fields),
+        Batch.from_named(below(_FIELD), named["state"]),
         named["mask"],
         named["proximal_log_prob"],
-        Targets(**below("target/")),
+        Targets(**below(_TARGET)),
         Moments(**moments) if moments else None,
     )
 
@@ -127,11 +125,12 @@ def _with_sizes_of_their_own(example: StepInputs) -> tuple[StepInputs, dict[Tens
     taken, steps = (torch.export.Dim(name, min=MIN_STEPS) for name in ("taken", "steps"))
     rows = torch.export.Dim("rows", min=MIN_STEPS + 1)  # there is a last observation
     dims: dict[Tensor, Any] = {}
+    num_with_last = len(example.whole[_FIELD + "first"])
 
     def opened(name: str, tensor: Tensor) -> Tensor:
         if name == "state" or name.startswith(_MOMENT):
             return tensor
-        has_last = name == "first" or name.startswith("obs/")
+        has_last = len(tensor) == num_with_last
         new = tensor.new_zeros((num_rows if has_last else num_steps, *tensor.shape[1:]))
         dims[new] = rows if has_last else steps
         return new

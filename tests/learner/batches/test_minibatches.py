@@ -1,7 +1,6 @@
 """What an epoch is cut into: everything once, and what belongs together stays together."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 import torch
@@ -113,7 +112,7 @@ def test_steps_in_which_an_agent_waits_are_in_no_minibatch(count):
     number = whole.batch.reward
     mask = torch.stack((torch.cat((number % 2, number[-1:])), torch.zeros(T + 1, B)), dim=-1)  # even numbers wait
     obs = {**whole.batch.obs, "action_mask": mask.to(torch.int8)}
-    batch = replace(whole.batch, obs=obs, continuous=torch.zeros(T, B, 0))
+    batch = whole.batch.replaced(obs=obs, continuous=torch.zeros(T, B, 0))
     torch.manual_seed(0)
     parts = [part.batch.reward for part in parts_of(whole._replace(batch=batch), count)]
     assert [part.numel() for part in parts] == [T * B // 2 // count] * count
@@ -123,12 +122,12 @@ def test_steps_in_which_an_agent_waits_are_in_no_minibatch(count):
 def test_an_agent_with_continuous_actions_never_waits_whatever_its_mask():
     whole = numbered()
     obs = {**whole.batch.obs, "action_mask": torch.zeros(T + 1, B, 2, dtype=torch.int8)}
-    assert replace(whole.batch, obs=obs).acts() is None
-    assert not replace(whole.batch, obs=obs, continuous=torch.zeros(T, B, 0)).acts().any()
+    assert whole.batch.replaced(obs=obs).acts() is None
+    assert not whole.batch.replaced(obs=obs, continuous=torch.zeros(T, B, 0)).acts().any()
 
 
 def test_an_epoch_without_enough_decisions_has_all_of_its_minibatches():
     whole = numbered()
     nobody_acts = torch.zeros(T + 1, B, 2, dtype=torch.int8)
-    batch = replace(whole.batch, obs={**whole.batch.obs, "action_mask": nobody_acts}, continuous=torch.zeros(T, B, 0))
+    batch = whole.batch.replaced(obs={**whole.batch.obs, "action_mask": nobody_acts}, continuous=torch.zeros(T, B, 0))
     assert len([*minibatches.cut(whole._replace(batch=batch), 4)]) == 4

@@ -1,4 +1,4 @@
-"""Batches of decisions: staged on the host, computed on the device, and back on the host."""
+"""Inference batches: staged on the host, computed on the device, and brought back to the host."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from torch import Tensor
 from sf import gpu
 from sf.arrays import SharedArrays
 from sf.envs import ActionSpec
-from sf.model.acting import Answers, AnyActing
+from sf.model.acting import AnswerLayout, AnyActing
 from sf.model.distributions import ActionDistribution
 from sf.policy.recorded_batches import RecordedBatches, size_for
 from sf.policy.transfers import AnswersToHost, ObsGather, States
 from sf.recurrent_states import RecurrentStates
 
 
-class Decisions:
-    """generator: what actions are drawn by."""
+class InferenceBatch:
+    """Computes the decisions of one batch of actors after the other, in memory that is allocated once.
+
+    generator: draws the actions.
+    """
 
     def __init__(
         self,
@@ -39,7 +42,7 @@ class Decisions:
         max_rows = size_for(max_actors)
         self._obs = ObsGather(rows, max_rows, device)
         self._states = States(states, max_rows, device)
-        self._answers = AnswersToHost(action_spec, max_rows, device)
+        self._answers = AnswersToHost(AnswerLayout(action_spec), max_rows, device)
         self._queue: Callable[[int], None] = self._queue_each
 
     def record(self, dtype: torch.dtype, say: Callable[[str], None]) -> None:
@@ -48,18 +51,17 @@ class Decisions:
         def results(num: int) -> tuple[Tensor, Tensor]:
             return self._answers.arrived(num), self._states.arrived(num)
 
-        num_continuous = self._action_spec.num_continuous
         self._queue = RecordedBatches(
-            self._queue_each, results, self.generator, num_continuous, dtype, self._device, say
+            self._queue_each, results, self.generator, self._action_spec, dtype, self._device, say
         )
 
     def decide(
         self, slots: np.ndarray, rows: np.ndarray, actors: np.ndarray, numbers: np.ndarray, first: np.ndarray
-    ) -> Answers:
-        """Of N actors, whose observations stand in `rows` [N] of `slots` [N]; the next batch overwrites the answers.
+    ) -> dict[str, np.ndarray]:
+        """Decide for N actors, whose observations are in `rows` [N] of `slots` [N].
 
-        actors, numbers: [N] who asks, and with which request, for their recurrent states. first: [N] bool, whose
-        episode begins.
+        Returns the fields that the network computes [N, ...], by name; the next batch overwrites them. actors, numbers:
+        [N] which actor asks, with which request, for its recurrent state. first: [N] bool, whether an episode begins.
         """
         self._acting.look()
         with torch.inference_mode():
@@ -69,7 +71,7 @@ class Decisions:
             self._queue(len(slots))
             gpu.now(self._device).wait()
             self._states.write(actors, numbers)
-        return self._answers.taken_apart(len(slots))
+        return self._answers.unpacked(len(slots))
 
     def close(self) -> None:
         self._acting.close()
