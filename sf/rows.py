@@ -139,6 +139,11 @@ def step_arrays(rows: SharedArrays) -> dict[str, np.ndarray]:
     return {name: array for name, array in rows.named("").items() if name not in _OF_SLOTS}
 
 
+def has_next(name: str) -> bool:
+    """Returns whether the field of a step of this name has T+1 rows."""
+    return name.startswith(OBS) or any(field.has_next for field in FIELDS if field.name == name)
+
+
 def bytes_per_slot(spec: EnvSpec, rollout: int) -> int:
     return sum(field.num_bytes for field in slot_fields(spec, 1, rollout))
 

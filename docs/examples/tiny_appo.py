@@ -28,7 +28,8 @@ from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_para
 
 from sf.arrays import Field, SharedArrays
 from sf.envs import EnvOptions, StepResult, make_group
-from sf.learner.loss.ppo import PPOSettings, ppo_loss
+from sf.learner.loss.ppo import ppo_loss
+from sf.learner.loss.term import LossSettings
 from sf.learner.loss.vtrace import vtrace
 from sf.processes.creator import die_with_creator
 from sf.queues import StopRequested
@@ -43,14 +44,12 @@ BATCH = NUM_WORKERS * NUM_ENVS  # trajectories of an iteration; B
 NUM_EPOCHS, LEARNING_RATE = 8, 1e-3  # optimizer steps on each batch, and the rate of the first
 GAMMA, LAMBDA = 0.99, 0.95
 FIELDS = ("obs/obs", "discrete", "log_prob", "value", "policy_version", "reward", "terminated", "valid")  # of a batch
-PPO = PPOSettings(
+PPO = LossSettings(
     with_ppo_clip=True,
     clip_ratio=0.2,
     rho_bar=1.0,
     with_importance_weight=True,
     clip_value=0.0,  # off
-    value_loss_coeff=0.5,
-    entropy_coeff=0.01,
     normalize_advantages=True,
 )
 
@@ -197,6 +196,7 @@ def loss_of(network, batch):
         value_target=targets.vs,
         mask=batch["valid"],
         settings=PPO,
+        coefficients=(1.0, 0.5, 0.01),  # of policy, value and entropy
     ).loss
 
 

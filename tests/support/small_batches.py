@@ -6,6 +6,7 @@ import torch
 
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
+from sf.learner.loss.term import LossTerm, total
 
 T, B = 4, 6
 VECTOR = gym.spaces.Dict(obs=gym.spaces.Box(-1, 1, (5,), np.float32))
@@ -24,6 +25,14 @@ FLAGS = {
     "learning_rate": 0.01,
     "exploration_loss_coeff": 0.01,
 }
+# A term that pulls values towards single rewards.
+DISTANCE = LossTerm(
+    "distance",
+    compute=lambda samples: (samples.mean((samples.value - samples.fields["reward"]).square()), {}),
+    metrics={"distance": total("value")},
+    coefficient="value_loss_coeff",
+    fields=("reward",),
+)
 CASES = {
     "continuous and discrete actions, a critic of its own": (VECTOR, MIXED, {"share_critic": False}),
     "games by turns, without clipping of gradients": (MASKED, ActionSpec((3, 2), 0), {"max_grad_norm": 0.0}),

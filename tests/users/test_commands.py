@@ -39,7 +39,7 @@ from sf.storage.run_dir import RunDir
 COMMANDS = {shlex.join(command): command for page in PAGES for command in commands(page)}
 PROGRAMS = make_flags_page.entry_points()
 ROLLOUT = 8
-NO_RUN = {"--help", "--check"}  # flags of sf-train with which it trains nothing
+NO_RUN = {"--help", "--check", "--tyro-print-completion"}  # flags of sf-train with which it trains nothing
 MY_ENV = "import gymnasium as gym\n\n\ndef MyEnv():\n    return gym.make('CartPole-v1')\n"
 OWN = {  # modules that pages speak of without showing them
     "my_envs": MY_ENV,

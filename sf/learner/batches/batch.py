@@ -13,7 +13,7 @@ from sf import gpu
 from sf.arrays import SharedArrays
 from sf.envs import EnvSpec
 from sf.envs.spaces.actions import ACTION_MASK
-from sf.rows import OBS, slot_fields, step_arrays
+from sf.rows import OBS, has_next, slot_fields, step_arrays
 
 
 class Batch:
@@ -109,12 +109,12 @@ class Batch:
 
         To such a network unrelated steps are a trajectory like any other. The last observation is never used.
         """
-        with_last, num_steps = torch.cat((index, index[-1:])), len(self.reward)
+        with_last = torch.cat((index, index[-1:]))
 
-        def taken(value: Tensor) -> Tensor:
-            at = index if len(value) == num_steps else with_last
-            return value[:num_steps].flatten(0, 1).index_select(0, at)[:, None]
+        def taken(value: Tensor, with_next: bool) -> Tensor:
+            steps, at = (value[:-1], with_last) if with_next else (value, index)
+            return steps.flatten(0, 1).index_select(0, at)[:, None]
 
-        named = {name: taken(value) for name, value in self.named().items()}
+        named = {name: taken(value, has_next(name)) for name, value in self.named().items()}
         named["first"] = torch.ones_like(named["first"])
         return self.from_named(named, self.state[:1])

@@ -8,7 +8,7 @@ time goes by between them, in Python and in PyTorch's way from one to the next. 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,10 @@ from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
 from sf.learner.compiled.faster_step import FasterStep, Take
 from sf.learner.compiled.outcome import TOLERANCE, Outcome, Trial, Written, trained
-from sf.learner.compiled.training_step import MIN_STEPS, RESULTS, Fixed, StepInputs, followed, tensors_of
+from sf.learner.compiled.training_step import MIN_STEPS, Fixed, StepInputs, followed, results_of, tensors_of
 from sf.learner.gradients.threads import Threads
 from sf.learner.loss.iteration import is_normalized_at_once
+from sf.learner.loss.terms import terms_of
 from sf.learner.optimizer.optimizer import Optimizer
 from sf.native import programs
 from sf.native.library import CompilerError
@@ -127,32 +128,32 @@ class CompiledStep(FasterStep):
                 self._threads.rest()
         return self._has_settings
 
-    def step(self, cut: Cut, entropy_coeff: float, take: Take) -> dict[str, Tensor]:
-        """Take the optimiser step of a minibatch that it `takes`, and return `RESULTS` by name.
+    def step(self, cut: Cut, coefficients: Sequence[float], take: Take) -> dict[str, Tensor]:
+        """Take the optimiser step of a minibatch that it `takes`, and return its results by name.
 
         take: takes it without a program, and returns the same. The first time, both are compared.
         """
         if self._is_tried:
-            return self._run(cut, entropy_coeff)
-        return self._try(cut, entropy_coeff, lambda: take(cut.taken(), None))
+            return self._run(cut, coefficients)
+        return self._try(cut, coefficients, lambda: take(cut.taken(), None))
 
-    def _run(self, cut: Cut, entropy_coeff: float) -> dict[str, Tensor]:
+    def _run(self, cut: Cut, coefficients: Sequence[float]) -> dict[str, Tensor]:
         assert cut.at is not None
         if self._leaves is None or self._leaves[0] is not cut.whole:
             inputs = self._inputs(self._network, self._optimizer, cut.whole)
             self._leaves = cut.whole, pytree.tree_leaves((inputs.weights, inputs.moments, inputs.whole))
-        rates = torch.tensor((self._optimizer.learning_rate, entropy_coeff), dtype=torch.float64)
+        rates = torch.tensor((self._optimizer.learning_rate, *coefficients), dtype=torch.float64)
         (results,) = self._runner.run([*self._leaves[1], cut.at, rates])
-        return dict(zip(RESULTS, results.unbind(), strict=True))
+        return dict(zip(results_of(self._config.learner), results.unbind(), strict=True))
 
-    def _try(self, cut: Cut, entropy_coeff: float, own: Step) -> dict[str, Tensor]:
+    def _try(self, cut: Cut, coefficients: Sequence[float], own: Step) -> dict[str, Tensor]:
         """Both ways, from the same weights. The program stays if it agrees and is faster."""
         trial = Trial(self._network, self._optimizer)
         seconds: dict[Step, float] = {}
         outcomes: dict[Step, Outcome] = {}
 
         def by_program() -> dict[str, Tensor]:
-            return self._run(cut, entropy_coeff)
+            return self._run(cut, coefficients)
 
         def take(way: Step) -> None:
             def timed() -> dict[str, Tensor]:
@@ -194,7 +195,7 @@ class CompiledStep(FasterStep):
             *Written.of(network, optimizer),
             tensors_of(whole),
             at=torch.arange(MIN_STEPS),
-            rates=torch.zeros(2, dtype=torch.float64),
+            rates=torch.zeros(1 + len(terms_of(self._config.learner)), dtype=torch.float64),
         )
 
     def _path_of_program(self) -> Path:

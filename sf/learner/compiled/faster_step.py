@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -13,8 +13,8 @@ from sf.learner.batches.minibatches import Cut, Minibatch
 from sf.learner.optimizer.optimizer import Optimizer
 
 Take = Callable[[Minibatch, Tensor | None], dict[str, Tensor]]
-"""An optimiser step by PyTorch's operations: of a minibatch, with the weight of the entropy bonus, 0-dim; None: as
-configured. Returns `RESULTS` of `sf.learner.compiled.training_step` by name."""
+"""An optimiser step by PyTorch's operations: of a minibatch, with the coefficients of the terms of the loss; None: as
+configured. Returns the results of `sf.learner.compiled.training_step.results_of` by name."""
 
 
 class FasterStep(ABC):
@@ -29,10 +29,10 @@ class FasterStep(ABC):
         """Whether it takes the step of this minibatch, with these settings. Asked once before each step."""
 
     @abstractmethod
-    def step(self, cut: Cut, entropy_coeff: float, take: Take) -> dict[str, Tensor]:
-        """Take the optimiser step of a minibatch that it `takes`, and return `RESULTS` by name.
+    def step(self, cut: Cut, coefficients: Sequence[float], take: Take) -> dict[str, Tensor]:
+        """Take the optimiser step of a minibatch that it `takes`, and return its results by name.
 
-        take: takes it otherwise. The first time, both are compared.
+        coefficients: of the terms of the loss. take: takes the step otherwise. The first time, both are compared.
         """
 
     @property

@@ -14,7 +14,6 @@ import torch
 import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
-from sf.learner.compiled.training_step import RESULTS
 from sf.learner.optimizer.optimizer import AdamState, Optimizer
 from sf.native import programs
 
@@ -68,7 +67,7 @@ class Written(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Holds the `RESULTS` of a step, and what it has written."""
+    """Holds the results of a step, by name, and what it has written."""
 
     results: dict[str, Tensor]
     written: Written
@@ -83,7 +82,7 @@ class Trial:
         self._optimizer = optimizer
 
     def take(self, way: Callable[[], dict[str, Tensor]]) -> Outcome:
-        """The step by `way`, which returns `RESULTS` by name."""
+        """The step by `way`, which returns its results by name."""
         self.undo()
         results = way()
         return Outcome(results, self._written.copied())
@@ -104,7 +103,7 @@ class Trial:
         Weights are compared as if both had the same moments: Adam's first steps are as long where a gradient is nothing
         but rounding.
         """
-        pairs = ((found.results[name], expected.results[name]) for name in RESULTS)
+        pairs = ((found.results[name], expected.results[name]) for name in expected.results)
         if not all(torch.allclose(a, b, tolerance.results, tolerance.results, equal_nan=True) for a, b in pairs):
             return False
         moments, adam_update = expected.written.moments, self._optimizer.adam_update

@@ -7,7 +7,7 @@ to a quarter of that.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
 from sf.learner.batches.priorities import Priorities
 from sf.learner.compiled.faster_step import FasterStep, Take
 from sf.learner.compiled.outcome import TOLERANCE, Trial, Written
-from sf.learner.compiled.training_step import RESULTS
+from sf.learner.loss.terms import terms_of
 from sf.learner.optimizer.optimizer import Optimizer
 
 _MOST = 4  # recordings at a time: each keeps the activations of its step
@@ -75,8 +75,8 @@ class RecordedStep(FasterStep):
             return True
         return self._has_room() and kind not in self._has_no_memory
 
-    def step(self, cut: Cut, entropy_coeff: float, take: Take) -> dict[str, Tensor]:
-        """Take the optimiser step of a minibatch that it `takes`, and return `RESULTS` by name.
+    def step(self, cut: Cut, coefficients: Sequence[float], take: Take) -> dict[str, Tensor]:
+        """Take the optimiser step of a minibatch that it `takes`, and return its results by name.
 
         take: takes it without a recording, and is what is recorded. The first time of each size, both are compared.
         """
@@ -86,8 +86,8 @@ class RecordedStep(FasterStep):
         if recorded is None or not recorded.goes_on(cut.whole, self._network, self._optimizer):
             if recorded is not None:  # what all of them write is elsewhere now
                 self._forget()
-            return self._record(kind, cut, entropy_coeff, take)
-        return recorded(cut, entropy_coeff)
+            return self._record(kind, cut, coefficients, take)
+        return recorded(cut, coefficients)
 
     def _has_room(self) -> bool:
         """For one more recording. One that is out of use goes for it, and may leave memory for those that had none."""
@@ -102,15 +102,15 @@ class RecordedStep(FasterStep):
         self._recorded.clear()
         self._has_no_memory.clear()
 
-    def _record(self, kind: str, cut: Cut, entropy_coeff: float, take: Take) -> dict[str, Tensor]:
+    def _record(self, kind: str, cut: Cut, coefficients: Sequence[float], take: Take) -> dict[str, Tensor]:
         """And take a step of it, if it agrees with the step without a recording."""
         trial = Trial(self._network, self._optimizer)
-        coeff = torch.full((), entropy_coeff, device=cut.whole.mask.device)
-        own, why = trial.take(lambda: take(cut.taken(), coeff)), "its results differ from those of the network"
+        weights = torch.tensor(coefficients, device=cut.whole.mask.device)
+        own, why = trial.take(lambda: take(cut.taken(), weights)), "its results differ from those of the network"
         try:
             trial.undo()
-            recorded = _Recorded(self._network, self._optimizer, cut, take)
-            found = trial.take(lambda: recorded(cut, entropy_coeff))
+            recorded = _Recorded(self._network, self._optimizer, cut, take, len(coefficients))
+            found = trial.take(lambda: recorded(cut, coefficients))
             if trial.agree(found, own, TOLERANCE[self._bfloat16]):
                 self._recorded[kind] = recorded
                 return trial.keep(found)
@@ -133,14 +133,14 @@ class RecordedStep(FasterStep):
 class _Recorded:
     """For minibatches of one size, of one network. Its inputs stay where they are: those of a step are copied there."""
 
-    def __init__(self, network: Any, optimizer: Optimizer, like: Cut, take: Take) -> None:
+    def __init__(self, network: Any, optimizer: Optimizer, like: Cut, take: Take, num_terms: int) -> None:
         self._places = _places(network, optimizer)
         self._whole = _copied(like.whole)
         self._at = None if like.at is None else like.at.new_zeros(_size_for(like))
         self._counts: Tensor | None = None  # [M], which samples do
         if self._at is not None and _is_of_turns(like):
             self._counts = torch.zeros_like(self._at, dtype=torch.bool)
-        self._entropy_coeff = torch.zeros((), device=like.whole.mask.device)
+        self._coefficients = torch.zeros(num_terms, device=like.whole.mask.device)
         self._inputs = _tensors(self._whole)
         self._last: Minibatch | None = None  # whose numbers the inputs have
 
@@ -148,8 +148,9 @@ class _Recorded:
             part = Cut(self._whole, self._at).taken()
             if self._counts is not None:
                 part = part._replace(mask=part.mask & self._counts[:, None])
-            results = take(part, self._entropy_coeff)
-            return (torch.stack([results[name].float() for name in RESULTS]),)
+            results = take(part, self._coefficients)
+            self._names = list(results)
+            return (torch.stack([result.float() for result in results.values()]),)
 
         optimizer.zero_grad()  # so that gradients are of the recording
         self._recording = gpu.Recording(step)
@@ -164,7 +165,7 @@ class _Recorded:
     def _is_where_it_was(self, network: Any, optimizer: Optimizer) -> bool:
         return self._places == _places(network, optimizer)
 
-    def __call__(self, cut: Cut, entropy_coeff: float) -> dict[str, Tensor]:
+    def __call__(self, cut: Cut, coefficients: Sequence[float]) -> dict[str, Tensor]:
         if cut.whole is not self._last:
             for mine, given in zip(self._inputs, _tensors(cut.whole), strict=True):
                 mine.copy_(given)
@@ -173,16 +174,16 @@ class _Recorded:
             self._at[: len(cut.at)].copy_(cut.at)
             if self._counts is not None:
                 self._counts.fill_(False)[: len(cut.at)] = True
-        self._entropy_coeff.fill_(entropy_coeff)
+        self._coefficients.copy_(torch.tensor(coefficients))
         (results,) = self._recording.replay()
-        return dict(zip(RESULTS, results.clone().unbind(), strict=True))
+        return dict(zip(self._names, results.clone().unbind(), strict=True))
 
 
 def _settings(config: LearnerConfig) -> str:
-    """The same for two with which a step computes the same: learning rate and entropy bonus are read anew."""
+    """The same for two with which a step computes the same: learning rate and coefficients are read anew."""
     rates: dict[str, Any] = {
         "learning_rate": 1.0,
-        "exploration_loss_coeff": 0.0,
+        **{term.coefficient: 0.0 for term in terms_of(config) if term.coefficient is not None},
         "exploration_loss_coeff_final": None,
         "exploration_loss_coeff_extra": 0.0,
     }

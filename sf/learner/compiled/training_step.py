@@ -21,25 +21,25 @@ from sf.config import LearnerConfig
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Minibatch, Moments, Targets, steps_of
-from sf.learner.loss.minibatch_loss import minibatch_loss, ppo_settings
-from sf.learner.loss.ppo import PPOMetrics
+from sf.learner.loss.minibatch_loss import loss_settings, minibatch_loss
+from sf.learner.loss.terms import metrics_of, terms_of
 from sf.learner.optimizer.optimizer import AdamState, adam_update
 from sf.model.distributions import ActionDistribution
 from sf.model.layers import Compilable
+from sf.rows import has_next
 
 _NETWORK = "network."  # before the names of its weights
 MIN_STEPS = 2  # in a minibatch: PyTorch takes sizes of 0 and 1 to be special
 _UNUSUAL = 1009  # as a size
 _FIELD, _TARGET, _MOMENT = "field/", "target/", "moment/"  # before the names of an iteration's tensors
-RESULTS = (*PPOMetrics._fields, "loss", "grad_norm", "is_skipped")
 
 
 class StepInputs(NamedTuple):
     """What a step reads. Weights and moments are written in place.
 
     weights: parameters and buffers of the network, by name. moments: of the parameters that are trained. whole: of the
-    iteration, see `tensors_of`. at: the steps to train on, [M]. rates: float64 [2], learning rate and weight of the
-    entropy bonus, which change from one iteration to the next.
+    iteration, see `tensors_of`. at: the steps to train on, [M]. rates: float64 [1 + number of terms], the learning rate
+    and the coefficients of the terms of the loss, which may change from one iteration to the next.
     """
 
     weights: dict[str, Tensor]
@@ -59,9 +59,14 @@ class Fixed(NamedTuple):
     def words(self) -> str:
         """The same for two of the same program."""
         config = self.config
-        settings = ppo_settings(config)._replace(entropy_coeff=0.0)  # an input
+        settings = loss_settings(config), [term.name for term in terms_of(config)]
         adam = config.adam_beta1, config.adam_beta2, config.adam_eps, config.max_grad_norm
         return repr((settings, adam, self.action_spec, self.bfloat16))
+
+
+def results_of(config: LearnerConfig) -> list[str]:
+    """Returns the names of what a step gives, in their order."""
+    return [*metrics_of(config), "loss", "grad_norm", "is_skipped"]
 
 
 def tensors_of(whole: Minibatch) -> dict[str, Tensor]:
@@ -96,7 +101,7 @@ def _whole(named: Mapping[str, Tensor]) -> Minibatch:
 
 
 def followed(network: Any, fixed: Fixed, example: StepInputs) -> torch.export.ExportedProgram:
-    """The program before it is compiled: leaves of `StepInputs` in, `RESULTS` [R] float32 out.
+    """The program before it is compiled: leaves of `StepInputs` in, `results_of` [R] float32 out.
 
     It holds for inputs with the shapes of the example, but for any number M of steps, of `MIN_STEPS` at least, of an
     iteration of any size. Raises whatever PyTorch does.
@@ -125,12 +130,11 @@ def _with_sizes_of_their_own(example: StepInputs) -> tuple[StepInputs, dict[Tens
     taken, steps = (torch.export.Dim(name, min=MIN_STEPS) for name in ("taken", "steps"))
     rows = torch.export.Dim("rows", min=MIN_STEPS + 1)  # there is a last observation
     dims: dict[Tensor, Any] = {}
-    num_with_last = len(example.whole[_FIELD + "first"])
 
     def opened(name: str, tensor: Tensor) -> Tensor:
         if name == "state" or name.startswith(_MOMENT):
             return tensor
-        has_last = len(tensor) == num_with_last
+        has_last = name.startswith(_FIELD) and has_next(name.removeprefix(_FIELD))
         new = tensor.new_zeros((num_rows if has_last else num_steps, *tensor.shape[1:]))
         dims[new] = rows if has_last else steps
         return new
@@ -173,15 +177,15 @@ class _Step:
         whole = _whole(inputs.whole)
         assert whole.targets is not None
         minibatch = steps_of(whole, whole.targets, inputs.at)
-        learning_rate, entropy_coeff = inputs.rates.unbind()
+        learning_rate, coefficients = inputs.rates[0], inputs.rates[1:]
         trained = {name: inputs.weights[name].detach().requires_grad_() for name in inputs.moments}
-        result, target = self._loss.with_weights({**inputs.weights, **trained}, minibatch, entropy_coeff)
+        result, target = self._loss.with_weights({**inputs.weights, **trained}, minibatch, coefficients)
         found = torch.autograd.grad(result.loss, list(trained.values()), allow_unused=True)
         with torch.no_grad():
             gradients = {name: each for name, each in zip(trained, found, strict=True) if each is not None}
             grad_norm = torch.stack([each.float().square().sum() for each in gradients.values()]).sum().sqrt()
             is_finite = result.loss.isfinite() & grad_norm.isfinite()
-            is_taken = is_finite & (result.metrics.num_samples > 0)
+            is_taken = is_finite & (result.metrics["num_samples"] > 0)
             scale = _scale_within(self._fixed.config.max_grad_norm, grad_norm)
             new = dict(inputs.weights)
             for name, gradient in gradients.items():
@@ -193,7 +197,7 @@ class _Step:
             self._value_norm.with_weights(new, target, minibatch.mask & is_finite)
             for name in gradients:
                 inputs.weights[name].copy_(new[name])
-            metrics = [*result.metrics, result.of_all_ranks, grad_norm, (~is_finite).float()]
+            metrics = [*result.metrics.values(), result.of_all_ranks, grad_norm, (~is_finite).float()]
             return torch.stack([metric.float() for metric in metrics])
 
     def _adam(
@@ -231,15 +235,13 @@ class _Loss(_WithWeights):
         super().__init__(network)
         self._fixed = fixed
 
-    def forward(self, minibatch: Minibatch, entropy_coeff: Tensor) -> Any:
+    def forward(self, minibatch: Minibatch, coefficients: Tensor) -> Any:
         config, action_spec, bfloat16 = self._fixed
         batch = minibatch.batch
         with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
             out = self.network.unroll(batch.obs, batch.state, batch.first)
         policy = ActionDistribution(action_spec, out.params)
-        return minibatch_loss(
-            config, minibatch, policy, out.value, self.network.value_norm, entropy_coeff=entropy_coeff
-        )
+        return minibatch_loss(config, minibatch, policy, out.value, self.network.value_norm, coefficients=coefficients)
 
 
 class _ValueNorm(_WithWeights):

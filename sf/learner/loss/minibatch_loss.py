@@ -8,8 +8,10 @@ from torch import Tensor
 from sf.config import LearnerConfig
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.learner.batches.minibatches import Minibatch
-from sf.learner.loss.ppo import PPOLoss, PPOSettings, ppo_loss
+from sf.learner.loss import terms
+from sf.learner.loss.ppo import PPOLoss, ppo_loss
 from sf.learner.loss.targets import make_targets
+from sf.learner.loss.term import LossSettings
 from sf.model.distributions import ActionDistribution
 from sf.model.normalizers import ValueNorm
 from sf.ranks.ranks import ALONE, Ranks
@@ -22,17 +24,14 @@ def minibatch_loss(
     value: Tensor,
     value_norm: ValueNorm,
     ranks: Ranks = ALONE,
-    entropy_coeff: Tensor | None = None,
+    coefficients: Tensor | None = None,
 ) -> tuple[PPOLoss, Tensor]:
-    """The loss of this rank, see `ppo_loss`, and the value targets [T, B] in the scale of returns.
+    """Returns the loss of this rank, see `ppo_loss`, and the value targets [T, B] in the scale of returns.
 
     policy: of [T, B]; value: [T+1, B] in the critic's scale. Both carry gradients. Where the minibatch has no targets,
-    they are made from this policy and these values: no newer ones exist. entropy_coeff: 0-dim, in the place of that of
-    the configuration.
+    they are made from this policy and these values: no newer ones exist. coefficients: of the terms, [number of terms],
+    in the place of those of the configuration.
     """
-    settings = ppo_settings(config)
-    if entropy_coeff is not None:
-        settings = settings._replace(entropy_coeff=entropy_coeff)
     batch = minibatch.batch
     log_prob = policy.log_prob(batch.discrete, batch.continuous)  # [T, B]
     targets = minibatch.targets
@@ -56,20 +55,22 @@ def minibatch_loss(
         zero_return=value_norm.normalize(torch.zeros((), device=value.device)),
         advantage_moments=minibatch.advantage_moments,
         sample_weight=None if priorities is None else priorities.weight.expand_as(minibatch.mask),
-        settings=settings,
+        settings=loss_settings(config),
+        coefficients=terms.coefficients(config) if coefficients is None else coefficients,
+        terms=terms.terms_of(config),
+        fields=batch.fields,
+        policy=policy,
         ranks=ranks,
     )
     return loss, targets.value
 
 
-def ppo_settings(config: LearnerConfig) -> PPOSettings:
-    return PPOSettings(
+def loss_settings(config: LearnerConfig) -> LossSettings:
+    return LossSettings(
         with_ppo_clip=config.with_ppo_clip,
         clip_ratio=config.ppo_clip_ratio,
         rho_bar=config.vtrace_rho,
         with_importance_weight=config.with_vtrace,
         clip_value=config.ppo_clip_value,
-        value_loss_coeff=config.value_loss_coeff,
-        entropy_coeff=config.exploration_loss_coeff,
         normalize_advantages=config.normalize_advantages,
     )

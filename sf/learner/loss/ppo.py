@@ -1,7 +1,8 @@
-"""The loss of a minibatch: policy (PPO's clipped surrogate or the plain gradient), value and entropy."""
+"""The loss of a minibatch: the sum of its terms over the samples that count."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -10,77 +11,22 @@ from torch import Tensor
 from sf.learner.batches.minibatches import Moments
 from sf.learner.loss.advantages import corrected, moments, normalized
 from sf.learner.loss.masked_mean import MaskedMean, share_out
+from sf.learner.loss.term import LossSettings, LossTerm, Samples
+from sf.learner.loss.terms import TERMS
+from sf.model.distributions import ActionDistribution
 from sf.ranks.ranks import ALONE, Ranks
-
-# exp(20) is 5e8: far beyond any ratio that still teaches something, and far from overflow.
-_MAX_LOG_RATIO = 20.0
-_LEAST_VARIATION = 0.02  # of value targets: their standard deviation as a share of their size
-
-
-class PPOSettings(NamedTuple):
-    """What does not change from one sample to the next."""
-
-    with_ppo_clip: bool  # PPO's surrogate; else the plain gradient
-    clip_ratio: float
-    rho_bar: float  # truncation of importance weights
-    with_importance_weight: bool  # of the plain gradient; V-trace needs it, GAE is without
-    clip_value: float  # 0 turns the clipping of the value loss off
-    value_loss_coeff: float
-    entropy_coeff: float | Tensor  # 0-dim
-    normalize_advantages: bool
-
-    @property
-    def corrects_advantages(self) -> bool:
-        """PPO's surrogate has the ratio of the policies in it, the plain gradient has not."""
-        return self.with_importance_weight and not self.with_ppo_clip
-
-
-class PPOMetrics(NamedTuple):
-    """0-dim, detached, on the device of the loss: means over the samples of the mask, 0 if there are none.
-
-    Metrics of the policy average only the samples with more than one possible action.
-    """
-
-    policy_loss: Tensor
-    value_loss: Tensor
-    entropy: Tensor
-    approx_kl: Tensor  # of the target from the proximal policy: mean of (ratio - 1) - log ratio, never negative
-    ratio_mean: Tensor  # of target to behaviour policy
-    clip_fraction: Tensor  # share of samples whose ratio of target to proximal policy is outside the clip range
-    effective_sample_size: Tensor  # (sum x)^2 / sum x^2, x = target / behaviour, as a share of samples: 1 on-policy
-    value_clip_fraction: Tensor  # share of samples whose value moved further than clip_value
-    explained_variance: Tensor  # 1 - Var(target - value) / Var(target); NaN where the targets barely vary
-    advantage_mean: Tensor  # before normalisation
-    advantage_stddev: Tensor
-    num_samples: Tensor  # in the mask
-    num_choices: Tensor  # of these, with more than one possible action
 
 
 class PPOLoss(NamedTuple):
-    loss: Tensor  # 0-dim, carries the gradients; of several ranks, the part of this one
-    metrics: PPOMetrics
-    of_all_ranks: Tensor  # 0-dim, detached: the sum of the parts
+    """The loss, and the metrics of the terms and `sf.learner.loss.terms.OF_SAMPLES` by name.
 
-
-class _Parts(NamedTuple):
-    """0-dim, of this rank: what the metrics are made of. Those of all ranks are their sums.
-
-    target: the value target less that of a return of 0; residual: target - value.
+    The metrics are 0-dim, detached, on the device of the loss: means over the samples of the mask, 0 if there are none.
+    Metrics of the policy average only the samples with more than one possible action.
     """
 
-    loss: Tensor
-    policy_loss: Tensor
-    value_loss: Tensor
-    entropy: Tensor
-    approx_kl: Tensor
-    ratio: Tensor  # of target to behaviour policy
-    squared_ratio: Tensor
-    clip_fraction: Tensor
-    value_clip_fraction: Tensor
-    target: Tensor
-    squared_target: Tensor
-    residual: Tensor
-    squared_residual: Tensor
+    loss: Tensor  # 0-dim, carries the gradients; of several ranks, the part of this one
+    metrics: dict[str, Tensor]
+    of_all_ranks: Tensor  # 0-dim, detached: the sum of the parts
 
 
 def ppo_loss(
@@ -99,10 +45,16 @@ def ppo_loss(
     zero_return: Tensor | float = 0.0,
     advantage_moments: Moments | None = None,
     sample_weight: Tensor | None = None,
-    settings: PPOSettings,
+    settings: LossSettings,
+    coefficients: Sequence[float] | Tensor,
+    terms: Sequence[LossTerm] = TERMS,
+    fields: Mapping[str, Tensor] | None = None,
+    policy: ActionDistribution | None = None,
     ranks: Ranks = ALONE,
 ) -> PPOLoss:
-    """The loss (Schulman et al. 2017) over the samples for which `mask` holds; the others may be even NaN.
+    """Returns the loss (Schulman et al. 2017) over the samples for which `mask` holds; the others may be even NaN.
+
+    It is the sum of its `terms`, each times its coefficient, and by default
 
         ratio  = exp(log_prob - proximal_log_prob)
         weight = min(max(1, rho_bar), exp(proximal_log_prob - behaviour_log_prob))
@@ -110,7 +62,7 @@ def ppo_loss(
                  -mean min(rho_bar, exp(log_prob - behaviour_log_prob)) log_prob A    with_importance_weight
                  -mean log_prob A                                                     otherwise
         value  = mean max((v - target)^2, (clip(v, v_b - clip_value, v_b + clip_value) - target)^2)
-        loss   = policy + value_loss_coeff value - entropy_coeff mean entropy
+        loss   = policy + value_loss_coeff value - exploration_loss_coeff mean entropy
 
     The proximal policy is the one that the update stays close to. PPO's is the behaviour policy, and then the weight
     is 1. A newer one decouples the size of an update from the age of the data (Hilton et al. 2022, section 3). The
@@ -134,6 +86,10 @@ def ppo_loss(
             multiplied by the mean of the weights in the mask divided by their maximum. So its gradient is that of
             weights which are divided by their maximum, and only make updates smaller (Schaul et al. 2016, section 3.4).
             None: all samples count alike.
+        terms: of the loss, see `sf.learner.loss.terms`.
+        coefficients: of the terms, in their order: numbers, or a tensor [number of terms].
+        fields: [T, B, ...], the fields of a step that the terms name, by name.
+        policy: the distributions of [T, B] actions, for terms that need more than these numbers.
         ranks: means are those over the samples of all ranks, and so are the metrics. The loss is the part of this rank:
             the loss of all samples, and its gradient, are the sums over all ranks.
     """
@@ -146,9 +102,8 @@ def ppo_loss(
         torch.where(mask, tensor, 0.0) for tensor in (log_prob, *others)
     )
     value, behaviour_value, value_target, returns = of_critic
-    log_ratio = _log_ratio(log_prob, proximal_log_prob)
-    ratio = log_ratio.exp()
-    weight = _log_ratio(proximal_log_prob, behaviour_log_prob).exp().clamp(max=max(1.0, settings.rho_bar))
+    named = {name for term in terms for name in term.fields}
+    fields = {name: _masked(tensor, mask) for name, tensor in (fields or {}).items() if name in named}
     chosen = mask if has_choice is None else mask & has_choice
     mean, mean_of_chosen = (MaskedMean(some, log_prob.dtype, sample_weight) for some in (mask, chosen))
     share_out(ranks, [mean, mean_of_chosen])
@@ -160,72 +115,50 @@ def ppo_loss(
     if settings.normalize_advantages:
         advantage = normalized(advantage, own_moments if advantage_moments is None else advantage_moments)
 
-    low, high = 1 / (1 + settings.clip_ratio), 1 + settings.clip_ratio
-    if settings.with_ppo_clip:
-        policy_loss = -mean_of_chosen(weight * torch.minimum(ratio * advantage, ratio.clamp(low, high) * advantage))
-    else:
-        policy_loss = -mean_of_chosen(log_prob * advantage)
-
-    squared_error = (value - value_target).square()
-    move, clip_value = value - behaviour_value, settings.clip_value
-    if clip_value > 0:
-        clipped = behaviour_value + move.clamp(-clip_value, clip_value)
-        squared_error = torch.maximum(squared_error, (clipped - value_target).square())
-    value_loss = mean(squared_error)
-
-    entropy_mean = mean_of_chosen(entropy)
-    loss = policy_loss + settings.value_loss_coeff * value_loss - settings.entropy_coeff * entropy_mean
+    samples = Samples(
+        log_prob,
+        proximal_log_prob,
+        behaviour_log_prob,
+        entropy,
+        advantage,
+        value,
+        behaviour_value,
+        value_target,
+        zero_return,
+        mean,
+        mean_of_chosen,
+        settings,
+        fields,
+        policy,
+    )
+    computed = [term.compute(samples) for term in terms]
+    values = [coefficient * value for coefficient, (value, _) in zip(coefficients, computed, strict=True)]
+    loss = sum(values[1:], start=values[0])
     if sample_weight is not None:
         loss = loss * _mean_by_max(sample_weight, mask)
 
     with torch.no_grad():
-        behaviour_ratio = _log_ratio(log_prob, behaviour_log_prob).exp()
-        from_zero, residual = (x.double() for x in (value_target - zero_return, value_target - value))
-        parts = _Parts(
-            loss=loss,
-            policy_loss=policy_loss,
-            value_loss=value_loss,
-            entropy=entropy_mean,
-            approx_kl=mean_of_chosen(log_ratio.expm1() - log_ratio),  # ratio - 1 loses the digits of a small update
-            ratio=mean_of_chosen(behaviour_ratio),
-            squared_ratio=mean_of_chosen(behaviour_ratio.square()),
-            clip_fraction=mean_of_chosen(((ratio < low) | (ratio > high)).to(ratio.dtype)),
-            value_clip_fraction=mean((move.abs() > clip_value).to(ratio.dtype)) if clip_value > 0 else mean(ratio * 0),
-            target=mean(from_zero),
-            squared_target=mean(from_zero.square()),
-            residual=mean(residual),
-            squared_residual=mean(residual.square()),
-        )
-        of_all = _Parts(*ranks.totals(*parts))
-        target_variance = of_all.squared_target - of_all.target.square()
-        residual_variance = of_all.squared_residual - of_all.residual.square()
-        metrics = PPOMetrics(
-            policy_loss=of_all.policy_loss,
-            value_loss=of_all.value_loss,
-            entropy=of_all.entropy,
-            approx_kl=of_all.approx_kl,
-            ratio_mean=of_all.ratio,
-            clip_fraction=of_all.clip_fraction,
-            effective_sample_size=of_all.ratio.square() / of_all.squared_ratio.clamp(min=1e-8),
-            value_clip_fraction=of_all.value_clip_fraction,
-            explained_variance=torch.where(
-                target_variance > _LEAST_VARIATION**2 * of_all.squared_target,
-                1 - residual_variance / target_variance.clamp(min=1e-30),
-                torch.nan,
-            ).to(ratio.dtype),
-            advantage_mean=own_moments.mean,
-            advantage_stddev=own_moments.stddev,
-            num_samples=mean.num_samples,
-            num_choices=mean_of_chosen.num_samples,
-        )
-    return PPOLoss(loss, PPOMetrics(*(metric.detach() for metric in metrics)), of_all.loss.detach())
+        parts = [{"value": value, **others} for value, others in computed]
+        of_all = iter(ranks.totals(loss, *(part for named in parts for part in named.values())))
+        of_all_ranks = next(of_all)
+        metrics: dict[str, Tensor] = {}
+        for term, names in zip(terms, parts, strict=True):
+            totals = {name: next(of_all) for name in names}
+            metrics |= {name: metric(totals) for name, metric in term.metrics.items()}
+        metrics |= {
+            "advantage_mean": own_moments.mean,
+            "advantage_stddev": own_moments.stddev,
+            "num_samples": mean.num_samples,
+            "num_choices": mean_of_chosen.num_samples,
+        }
+    return PPOLoss(loss, {name: metric.detach() for name, metric in metrics.items()}, of_all_ranks.detach())
+
+
+def _masked(tensor: Tensor, mask: Tensor) -> Tensor:
+    return torch.where(mask.reshape(*mask.shape, *[1] * (tensor.ndim - mask.ndim)), tensor, 0)
 
 
 def _mean_by_max(weight: Tensor, mask: Tensor) -> Tensor:
-    """Of the weights [T, B] in the mask."""
+    """Returns the mean of the weights [T, B] in the mask, divided by the largest of them."""
     weight = torch.where(mask, weight, 0.0)
     return weight.sum() / (mask.sum() * weight.max()).clamp(min=1e-30)
-
-
-def _log_ratio(log_prob: Tensor, other: Tensor) -> Tensor:
-    return (log_prob - other).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO)

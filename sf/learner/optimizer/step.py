@@ -20,6 +20,7 @@ from sf.learner.gradients.memory import Inputs
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.loss.minibatch_loss import minibatch_loss
 from sf.learner.loss.ppo import PPOLoss
+from sf.learner.loss.terms import coefficients
 from sf.learner.optimizer.optimizer import Optimizer
 from sf.model.actor_critic import UnrollOutput
 from sf.model.distributions import ActionDistribution
@@ -79,8 +80,8 @@ class OptimizerStep:
         """
         faster = self._faster_step
         if faster is not None and faster.takes(part, config):
-            bonus = config_now.exploration_loss_coeff
-            return faster.step(part, bonus, lambda minibatch, bonus: self._take_own(minibatch, config_now, bonus))
+            weights = coefficients(config_now)
+            return faster.step(part, weights, lambda minibatch, w: self._take_own(minibatch, config_now, w))
         return self._take_own(part.taken(), config_now)
 
     def evaluate(self, batch: Batch) -> tuple[ActionDistribution, Tensor]:
@@ -91,27 +92,25 @@ class OptimizerStep:
         return ActionDistribution(self._action_spec, out.params), out.value
 
     def _take_own(
-        self, minibatch: Minibatch, config: LearnerConfig, entropy_coeff: Tensor | None = None
+        self, minibatch: Minibatch, config: LearnerConfig, coefficients: Tensor | None = None
     ) -> dict[str, Tensor]:
-        """With PyTorch's operations. What it does beyond network and loss, `training_step` does, too. entropy_coeff:
-        0-dim, in the place of that of `config`."""
+        """With PyTorch's operations. What it does beyond network and loss, `training_step` does, too. coefficients: of
+        the terms of the loss, in the place of those of `config`."""
         self._optimizer.zero_grad()
-        result, target = self._loss(minibatch, config, entropy_coeff)
+        result, target = self._loss(minibatch, config, coefficients)
         grad_norm = self._make_gradients(result.loss, config.max_grad_norm)
         loss = result.of_all_ranks
         is_finite = loss.isfinite() & grad_norm.isfinite()
         is_skipped = (~is_finite).float()
-        has_samples = result.metrics.num_samples > 0
+        has_samples = result.metrics["num_samples"] > 0
         self._optimizer.step((~(is_finite & has_samples)).float())
         self._model.update_value_norm(target, minibatch.mask & is_finite)
-        return {**result.metrics._asdict(), "loss": loss, "grad_norm": grad_norm, "is_skipped": is_skipped}
+        return {**result.metrics, "loss": loss, "grad_norm": grad_norm, "is_skipped": is_skipped}
 
-    def _loss(
-        self, minibatch: Minibatch, config: LearnerConfig, entropy_coeff: Tensor | None
-    ) -> tuple[PPOLoss, Tensor]:
+    def _loss(self, minibatch: Minibatch, config: LearnerConfig, coefficients: Tensor | None) -> tuple[PPOLoss, Tensor]:
         """The loss, and the value targets [T, B] in the scale of returns."""
         policy, value = self.evaluate(minibatch.batch)
-        return minibatch_loss(config, minibatch, policy, value, self._model.value_norm, self._ranks, entropy_coeff)
+        return minibatch_loss(config, minibatch, policy, value, self._model.value_norm, self._ranks, coefficients)
 
     def _make_gradients(self, loss: Tensor, max_norm: float) -> Tensor:
         """Those of all parameters, clipped unless max_norm is 0. Returns their global norm before that, 0-dim."""

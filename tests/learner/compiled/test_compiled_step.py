@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from small_batches import CASES, FLAGS, B, T, make_batch
+from small_batches import CASES, DISTANCE, FLAGS, B, T, make_batch
 
 from sf.config import Config
 from sf.envs import Planes
@@ -15,6 +15,7 @@ from sf.learner import update
 from sf.learner.compiled import compiled_step
 from sf.learner.compiled.compiled_step import CompiledStep
 from sf.learner.compiled.training_step import followed
+from sf.learner.loss import terms
 from sf.learner.update import Updater
 from sf.model import distributions
 from sf.model.actor_critic import UnrollOutput
@@ -117,6 +118,18 @@ def test_a_step_by_a_program_does_what_the_learners_own_does(case, followed_only
     moments = [learner.updater.tensors() for learner in (one, other)]
     moments = [{name: tensor for name, tensor in each.items() if name != "rng"} for each in moments]
     assert_same(*moments, tolerance=1e-3)
+
+
+def test_a_term_that_is_added_to_the_list_is_one_of_the_program(followed_only, monkeypatch):
+    monkeypatch.setattr(terms, "TERMS", [*terms.TERMS, DISTANCE])
+    one, other, without = Learner(), Learner(with_program=False), Learner(with_program=False, value_loss_coeff=0.0)
+    for learner in (one, other, without):
+        learner.train(3)
+    assert one.compiled._runner.num_runs >= 12
+    assert_same(one.weights(), other.weights(), tolerance=1e-3)
+    distance, expected, of_other = (learner.updater.pop_metrics()["distance"] for learner in (one, other, without))
+    assert distance == pytest.approx(expected, rel=1e-3)
+    assert distance < 0.9 * of_other
 
 
 def test_what_changes_during_a_run_needs_no_other_program(followed_only):

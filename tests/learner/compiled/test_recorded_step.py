@@ -6,12 +6,13 @@ Without a GPU a stand-in calls the function again, which shows all but what CUDA
 import pytest
 import torch
 from late import devices_that_record, record_on
-from small_batches import CASES, FLAGS, T, make_batch
+from small_batches import CASES, DISTANCE, FLAGS, T, make_batch
 
 from sf import gpu
 from sf.config import Config
 from sf.learner.compiled import recorded_step
 from sf.learner.compiled.recorded_step import RecordedStep
+from sf.learner.loss import terms
 from sf.learner.update import Updater
 
 FIRST = "continuous and discrete actions, a critic of its own"
@@ -25,11 +26,7 @@ def device(request, monkeypatch):
 
 
 def on(device, batch):
-    def there(tensor):
-        return tensor.to(device)
-
-    fields = {name: there(value) for name, value in vars(batch).items() if name != "obs"}
-    return type(batch)(obs={key: there(value) for key, value in batch.obs.items()}, **fields)
+    return batch.map(lambda tensor: tensor.to(device))
 
 
 class Learner:
@@ -81,6 +78,19 @@ def test_recorded_steps_do_what_the_learners_own_do(case, flags, device):
     for learner in (recorded, own):
         learner.train(4)
     assert not recorded.said
+    assert len(recorded.recorded._recorded) == 1
+    assert_same(recorded, own)
+
+
+def test_a_term_that_is_added_to_the_list_is_recorded_with_the_others(device, monkeypatch):
+    monkeypatch.setattr(terms, "TERMS", [*terms.TERMS, DISTANCE])
+    recorded, own = Learner(device), Learner(device, is_recorded=False)
+    for learner in (recorded, own):
+        learner.train(2)
+        learner.updater.set_hyperparameters(
+            {"value_loss_coeff": 0.1}
+        )  # its coefficient, which needs no other recording
+        learner.train(2, first_seed=3)
     assert len(recorded.recorded._recorded) == 1
     assert_same(recorded, own)
 

@@ -3,7 +3,9 @@ import pytest
 import torch
 
 from sf.learner.batches.minibatches import Moments
-from sf.learner.loss.ppo import PPOLoss, PPOSettings, ppo_loss
+from sf.learner.loss import ppo
+from sf.learner.loss.ppo import PPOLoss
+from sf.learner.loss.term import LossSettings
 
 SETTINGS = {
     "with_ppo_clip": True,
@@ -15,7 +17,6 @@ SETTINGS = {
     "entropy_coeff": 0.01,
     "normalize_advantages": True,
 }
-DEFAULT = PPOSettings(**SETTINGS)
 NAMES = [
     "log_prob",
     "proximal_log_prob",
@@ -27,6 +28,12 @@ NAMES = [
     "value_target",
     "returns",
 ]
+
+
+def ppo_loss(settings=SETTINGS, **case) -> PPOLoss:
+    of_terms = (1.0, settings["value_loss_coeff"], settings["entropy_coeff"])
+    settings = {name: value for name, value in settings.items() if name in LossSettings._fields}
+    return ppo.ppo_loss(**case, settings=LossSettings(**settings), coefficients=of_terms)
 
 
 def random_case(shape: tuple[int, int], seed: int = 0) -> dict[str, torch.Tensor]:
@@ -89,8 +96,8 @@ def slow_loss(case: dict[str, np.ndarray], s: dict, moments: tuple[float, float]
 
 def named(result: PPOLoss) -> dict[str, float]:
     assert result.loss.shape == ()
-    assert all(metric.shape == () and not metric.requires_grad for metric in result.metrics)
-    return {"loss": result.loss.item()} | {k: v.item() for k, v in result.metrics._asdict().items()}
+    assert all(metric.shape == () and not metric.requires_grad for metric in result.metrics.values())
+    return {"loss": result.loss.item()} | {k: v.item() for k, v in result.metrics.items()}
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 6), (5, 1), (6, 4)])
@@ -113,7 +120,7 @@ def test_the_loss_and_its_metrics_are_those_of_a_loop_over_samples(shape, change
     settings = SETTINGS | change
     for seed in range(4):
         case = random_case(shape, seed)
-        result = named(ppo_loss(**case, settings=PPOSettings(**settings)))
+        result = named(ppo_loss(**case, settings=settings))
         for name, expected in slow_loss({k: v.numpy() for k, v in case.items()}, settings).items():
             assert result[name] == pytest.approx(expected, rel=1e-9, abs=1e-9, nan_ok=True), name
 
@@ -123,11 +130,11 @@ def test_advantages_can_be_normalised_by_other_moments_than_those_of_the_samples
     settings = SETTINGS | change
     case = random_case((6, 4))
     of_others = Moments(*torch.tensor([0.7, 2.4, 0.1], dtype=torch.float64))
-    found = named(ppo_loss(**case, advantage_moments=of_others, settings=PPOSettings(**settings)))
+    found = named(ppo_loss(**case, advantage_moments=of_others, settings=settings))
     for name, expected in slow_loss({k: v.numpy() for k, v in case.items()}, settings, (0.7, 2.5)).items():
         assert found[name] == pytest.approx(expected, rel=1e-9), name
     settings = settings | {"normalize_advantages": False}
-    plain = [ppo_loss(**case, advantage_moments=m, settings=PPOSettings(**settings)) for m in (of_others, None)]
+    plain = [ppo_loss(**case, advantage_moments=m, settings=settings) for m in (of_others, None)]
     assert named(plain[0]) == named(plain[1])
 
 
@@ -149,7 +156,7 @@ def test_a_sample_counts_in_policy_value_and_entropy_as_much_as_its_weight_says(
         weight = np.broadcast_to(np.random.default_rng(seed).integers(1, 6, size=4), (6, 4))
         for scale in (1.0, 0.01):  # only their ratios matter
             sample_weight = scale * torch.from_numpy(weight.copy()).double()
-            found = named(ppo_loss(**case, sample_weight=sample_weight, settings=PPOSettings(**settings)))
+            found = named(ppo_loss(**case, sample_weight=sample_weight, settings=settings))
             expected = slow_weighted_loss({k: v.numpy() for k, v in case.items()}, weight, settings)
             for name, value in expected.items():
                 assert found[name] == pytest.approx(value, rel=1e-9, abs=1e-9), name
@@ -157,8 +164,8 @@ def test_a_sample_counts_in_policy_value_and_entropy_as_much_as_its_weight_says(
 
 def test_equal_weights_are_none():
     case = random_case((6, 4))
-    found = named(ppo_loss(**case, sample_weight=torch.full((6, 4), 3.0).double(), settings=DEFAULT))
-    for name, value in named(ppo_loss(**case, settings=DEFAULT)).items():
+    found = named(ppo_loss(**case, sample_weight=torch.full((6, 4), 3.0).double()))
+    for name, value in named(ppo_loss(**case)).items():
         assert found[name] == pytest.approx(value, rel=1e-12), name
 
 
@@ -176,23 +183,23 @@ def test_an_empty_mask_gives_gradients_of_0_with_weights_as_well():
     case = random_case((3, 2))
     case["mask"] = torch.zeros(3, 2, dtype=torch.bool)
     weight = torch.ones(3, 2, dtype=torch.float64)
-    assert ppo_loss(**case, sample_weight=weight, settings=DEFAULT).loss == 0
+    assert ppo_loss(**case, sample_weight=weight).loss == 0
     assert all((grad == 0).all() for grad in gradients(case, sample_weight=weight).values())
 
 
 def gradients(case: dict[str, torch.Tensor], sample_weight=None, **settings) -> dict[str, torch.Tensor]:
     leaves = {name: case[name].clone().requires_grad_() for name in ("log_prob", "entropy", "value")}
-    settings = PPOSettings(**(SETTINGS | settings))
+    settings = SETTINGS | settings
     ppo_loss(**(case | leaves), sample_weight=sample_weight, settings=settings).loss.backward()
     return {name: leaf.grad for name, leaf in leaves.items()}
 
 
 def test_samples_outside_the_mask_may_be_nan_and_get_no_gradient():
     case = random_case((6, 4))
-    clean, clean_grads = named(ppo_loss(**case, settings=DEFAULT)), gradients(case)
+    clean, clean_grads = named(ppo_loss(**case)), gradients(case)
     for name in NAMES:
         case[name] = torch.where(case["mask"], case[name], torch.nan)
-    assert named(ppo_loss(**case, settings=DEFAULT)) == clean
+    assert named(ppo_loss(**case)) == clean
     for name, grad in gradients(case).items():
         torch.testing.assert_close(grad, clean_grads[name])
         assert (grad[~case["mask"]] == 0).all()
@@ -201,7 +208,7 @@ def test_samples_outside_the_mask_may_be_nan_and_get_no_gradient():
 def test_an_empty_mask_gives_a_loss_of_0_and_gradients_of_0():
     case = random_case((3, 2))
     case["mask"] = torch.zeros(3, 2, dtype=torch.bool)
-    found = named(ppo_loss(**case, settings=DEFAULT))
+    found = named(ppo_loss(**case))
     assert np.isnan(found.pop("explained_variance"))
     assert all(value == 0 for value in found.values())
     assert all((grad == 0).all() for grad in gradients(case).values())
@@ -230,7 +237,7 @@ def test_on_policy_the_surrogate_has_the_gradient_of_the_policy_gradient():
 
 
 def policy_loss(case: dict[str, torch.Tensor], **settings) -> float:
-    return ppo_loss(**case, settings=PPOSettings(**(SETTINGS | settings))).metrics.policy_loss.item()
+    return ppo_loss(**case, settings=SETTINGS | settings).metrics["policy_loss"].item()
 
 
 def test_with_the_behaviour_policy_as_the_proximal_one_the_objective_is_that_of_ppo():
@@ -269,7 +276,7 @@ def test_the_weight_of_a_sample_is_at_most_rho_bar_and_carries_no_gradient():
 def test_ratios_that_overflow_stay_finite():
     case = random_case((2, 2))
     case["log_prob"] = case["log_prob"].float() + 500.0
-    assert all(np.isfinite(value) for value in named(ppo_loss(**case, settings=DEFAULT)).values())
+    assert all(np.isfinite(value) for value in named(ppo_loss(**case)).values())
 
 
 @pytest.mark.parametrize("size", [1e-6, 1e-5, 1e-4, 1e-3])
@@ -279,7 +286,7 @@ def test_the_kl_divergence_of_a_small_update_keeps_its_digits_in_float32(size):
         case["proximal_log_prob"].zero_()
         case["log_prob"] = size * torch.randn(16, 16, generator=torch.Generator().manual_seed(seed))
         log_ratio = case["log_prob"][case["mask"]].double()
-        found = named(ppo_loss(**case, settings=DEFAULT))["approx_kl"]
+        found = named(ppo_loss(**case))["approx_kl"]
         assert found >= 0
         assert found == pytest.approx((log_ratio.expm1() - log_ratio).mean().item(), rel=0.1, abs=1e-13)
 
@@ -291,9 +298,9 @@ def test_explained_variance_is_unknown_where_the_returns_barely_vary_in_whatever
     noise = torch.from_numpy(np.random.default_rng(1).standard_normal((6, 4)))
     returns = 1.0 + stddev * noise  # as on a solved task
     case["value_target"], case["value"] = scale * returns, scale * (returns + 0.05)
-    assert np.isfinite(named(ppo_loss(**case, settings=DEFAULT))["explained_variance"]) == is_known
+    assert np.isfinite(named(ppo_loss(**case))["explained_variance"]) == is_known
     case["value_target"], case["value"] = (returns - 1.0) / 0.5, (returns - 0.95) / 0.5  # normalised
-    found = named(ppo_loss(**case, zero_return=-2.0, settings=DEFAULT))["explained_variance"]
+    found = named(ppo_loss(**case, zero_return=-2.0))["explained_variance"]
     assert np.isfinite(found) == is_known
 
 
@@ -302,10 +309,10 @@ def test_samples_without_a_choice_teach_the_critic_alone():
     has_choice = torch.from_numpy(np.random.default_rng(5).random((6, 4)) > 0.5)
     chosen = case["mask"] & has_choice
     assert 0 < chosen.sum() < case["mask"].sum()
-    found = named(ppo_loss(**case, has_choice=has_choice, settings=DEFAULT))
+    found = named(ppo_loss(**case, has_choice=has_choice))
     of_all, of_chosen = (
-        named(ppo_loss(**case, settings=DEFAULT)),
-        named(ppo_loss(**(case | {"mask": chosen}), settings=DEFAULT)),
+        named(ppo_loss(**case)),
+        named(ppo_loss(**(case | {"mask": chosen}))),
     )
     of_critic = {"value_loss", "value_clip_fraction", "explained_variance", "num_samples"}
     for name in found.keys() - {"loss"}:

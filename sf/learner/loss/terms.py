@@ -1,0 +1,34 @@
+"""The terms of the loss. A new term is a module with a `LossTerm`, and its name in `TERMS`."""
+
+from __future__ import annotations
+
+from sf.config import LearnerConfig
+from sf.learner.loss.entropy_term import ENTROPY
+from sf.learner.loss.policy_term import POLICY
+from sf.learner.loss.term import LossTerm
+from sf.learner.loss.value_term import VALUE
+
+TERMS = [POLICY, VALUE, ENTROPY]
+
+# Metrics of all samples, beside those of the terms.
+OF_SAMPLES = (
+    "advantage_mean",  # before normalisation
+    "advantage_stddev",
+    "num_samples",  # in the mask
+    "num_choices",  # of these, with more than one possible action
+)
+
+
+def terms_of(config: LearnerConfig) -> list[LossTerm]:
+    """Returns the terms that a learner has."""
+    return [term for term in TERMS if term.exists(config)]
+
+
+def metrics_of(config: LearnerConfig) -> list[str]:
+    """Returns the names of the metrics of the loss, in their order."""
+    return [*(name for term in terms_of(config) for name in term.metrics), *OF_SAMPLES]
+
+
+def coefficients(config: LearnerConfig) -> list[float]:
+    """Returns what each of the `terms_of` a learner counts by."""
+    return [1.0 if term.coefficient is None else getattr(config, term.coefficient) for term in terms_of(config)]
