@@ -85,8 +85,7 @@ class RolloutGroup:
         self._next_first = np.ones(num_actors, bool)
         self._envs.reset({key: list(rows) for key, rows in self._next_obs.items()})
         self._env_steps = EnvSteps(args.slots.arrays, num_actors)
-        rng = np.random.default_rng((*key, _OF_CUTS))
-        self._recorders = _recorders(args, self._envs, self._env_steps, self._assignment, journal, rng)
+        self._recorders = self._recorders_of(args, journal, np.random.default_rng((*key, _OF_CUTS)))
 
     @property
     def is_parked(self) -> bool:
@@ -160,6 +159,30 @@ class RolloutGroup:
         self._envs.close()
         self._assignment.close()
 
+    def _recorders_of(self, args: RolloutWorkerArgs, journal: Journal, rng: np.random.Generator) -> list[Recorder]:
+        """Returns those that have something to do in this run. rng: for cuts."""
+        rows, envs, spec, rules = self._rows, self._envs, self._envs.spec, args.assignment
+        policy, identity, num_agents = self._assignment.policy, self._assignment.identity, rules.num_agents
+        bootstrap, noted_in = args.bootstrap_truncated, journal if rules.seats is not None else None
+        are_ends = truncations_are_ends(bootstrap, spec)
+        # With several policies a slot is of use up to the first change of who plays, so cuts would cost more.
+        cuts = args.decorrelate and rules.is_fixed and spec.can_cut
+        # The order: PolicyChanges draws who plays next, so it stands behind those that read who has played, and before
+        # Shaping. WinRates adds a statistic that may decide a match. Matches are noted before PolicyChanges has a
+        # player leave its seat: the parent, which gives the seat to another one, has read them by then.
+        recorders = [
+            self._env_steps,
+            BotActions(rows["discrete"]) if spec.bots else None,
+            EndsAtTruncations(args.env, bootstrap, rows["terminated"]) if are_ends else None,
+            WinRates(num_agents, policy) if rules.num_policies > 1 and num_agents > 1 else None,
+            Matches(num_agents, args.objective, identity, noted_in) if rules.draws_by_match else None,
+            Games(envs.num_actors) if not (rules.is_fixed or rules.draws_by_match) else None,
+            PolicyChanges(rows["valid"], self._assignment) if not rules.is_fixed else None,
+            Shaping(envs, args.shaping["weights"], policy) if args.shaping is not None else None,
+            Decorrelation(envs.cut, args.num_envs_per_group, num_agents, spec.time_limit, rng) if cuts else None,
+        ]
+        return [recorder for recorder in recorders if recorder is not None]
+
     def _ask(self) -> None:
         """Ask those who play for the actions of the present row."""
         self._channel.tables["policy"][self._group_idx] = self._assignment.policy
@@ -189,37 +212,6 @@ class RolloutGroup:
 
     def _obs_rows(self, t: int) -> dict[str, list[np.ndarray]]:
         return {key: [array[slot, t] for slot in self._slots] for key, array in self._obs.items()}
-
-
-def _recorders(
-    args: RolloutWorkerArgs,
-    envs: GuardedGroup,
-    env_steps: EnvSteps,
-    assignment: Assignment,
-    journal: Journal,
-    rng: np.random.Generator,
-) -> list[Recorder]:
-    """Returns the recorders that have something to do in this run."""
-    rows, spec, rules, bootstrap = args.slots.arrays, envs.spec, args.assignment, args.bootstrap_truncated
-    num_envs, num_agents = args.num_envs_per_group, rules.num_agents
-    noted_in = journal if rules.seats is not None else None
-    # With several policies a slot is of use up to the first change of who plays, so cuts would cost more.
-    cuts = args.decorrelate and rules.is_fixed and spec.can_cut
-    # The order: PolicyChanges draws who plays next, so it stands behind those that read who has played, and before
-    # Shaping. WinRates adds a statistic that may decide a match. Matches are noted before PolicyChanges has a player
-    # leave its seat: the parent, which gives the seat to another one, has read them by then.
-    recorders = [
-        env_steps,
-        BotActions(rows["discrete"]) if spec.bots else None,
-        EndsAtTruncations(args.env, bootstrap, rows["terminated"]) if truncations_are_ends(bootstrap, spec) else None,
-        WinRates(num_agents, assignment.policy) if rules.num_policies > 1 and num_agents > 1 else None,
-        Matches(num_agents, args.objective, assignment.identity, noted_in) if rules.draws_by_match else None,
-        Games(envs.num_actors) if not (rules.is_fixed or rules.draws_by_match) else None,
-        PolicyChanges(rows["valid"], assignment) if not rules.is_fixed else None,
-        Shaping(envs, args.shaping["weights"], assignment.policy) if args.shaping is not None else None,
-        Decorrelation(envs.cut, num_envs, num_agents, spec.time_limit, rng) if cuts else None,
-    ]
-    return [recorder for recorder in recorders if recorder is not None]
 
 
 def _make_envs(args: RolloutWorkerArgs, group_idx: int, attempt: int) -> EnvGroup:

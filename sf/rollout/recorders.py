@@ -1,4 +1,4 @@
-"""Recorders follow the steps of a group, one feature each. `sf.rollout.group` lists those of a run."""
+"""Recorders follow the steps of a group, one for each feature. `sf.rollout.group` lists those of a run."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class BotActions(Recorder):
 
 
 class Games(Recorder):
-    """Finds the rows where a game of one agent begins.
+    """Finds where a game begins for agents that draw for themselves.
 
     A lost life is an episode for the learner alone: the game, and its score, go on.
     """
