@@ -94,7 +94,7 @@ class Finished(Report):
 
 # Environments, of rollout workers and of evaluations
 
-WIN_RATE = "win_rate"  # a statistic of episodes, which rollout workers add: `sf.rollout.win_rates`
+WIN_RATE = "win_rate"  # a statistic of episodes, which rollout workers add: `sf.rollout.matches`
 
 
 @dataclass(frozen=True)

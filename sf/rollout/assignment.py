@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sf.rollout.matches import Matches
 from sf.seats import Seats
 
 
@@ -37,6 +36,11 @@ class AssignmentRules:
         return self.seats is not None or (self.num_policies > 1 and self.num_agents > 1 and not self.mixed)
 
     @property
+    def is_fixed(self) -> bool:
+        """Whether one policy plays all agents for ever."""
+        return self.num_policies == 1 and self.seats is None
+
+    @property
     def num_mains(self) -> int:
         return self.num_policies - len(self.targets)
 
@@ -46,7 +50,8 @@ class Assignment:
 
     policy: [N] int32, who plays each actor now, P + s for the player in seat s. players: those who have to be asked, P
     for all seats. identity: [N] int64, as `policy`, but P + i for player i of the pool. learner: [N] int32, who learns
-    from the rows: as `policy`, but P, which is no policy, for all agents of a match that waits for players.
+    from the rows: as `policy`, but P, which is no policy, for all agents of a match that waits for players. ended_with:
+    [N] int32, `learner` as it was in the last step.
     """
 
     def __init__(
@@ -62,35 +67,31 @@ class Assignment:
         self.policy = np.zeros(num_actors, np.int32)
         self.identity = np.zeros(num_actors, np.int64)
         self.learner = np.zeros(num_actors, np.int32)
+        self.ended_with = np.zeros(num_actors, np.int32)
         self.players: list[int] = []
         if rules.seats is None:
             self._draw(np.ones(num_actors, bool))
         else:
             self._draw_matches(np.arange(num_envs))
+        self.ended_with[:] = self.learner
 
-    def after_step(self, first: np.ndarray, matches: Matches | None = None) -> None:
-        """first: [N] bool, whose next observation begins an episode, or a game of several. Some of these draw anew.
+    def after_step(self, begins: np.ndarray) -> bool:
+        """Draws who plays the games that begin, where the last draw is old enough. Called unless the rules are fixed.
 
-        matches: of the group, where `rules.draws_by_match`: then all agents of an environment draw together, when a
-        match begins.
+        begins: [N] bool, whose next observation begins a game. It is the same for all agents of an environment where
+        `rules.draws_by_match`. Returns whether `learner` may have changed.
         """
-        if self._rules.num_policies == 1 and self._rules.seats is None:
-            return
+        self.ended_with[:] = self.learner
         self._age += 1
-        is_old = self._age >= self._steps_at_least
+        if not begins.any():
+            return False
+        draws = begins & (self._age >= self._steps_at_least)
         if self._rules.seats is not None:
-            assert matches is not None
-            begins, num_agents = matches.begins(first), self._rules.num_agents
-            waits = (self.learner != self.policy).reshape(-1, num_agents).any(axis=1)  # [E] so it draws at once
-            self._draw_matches(np.flatnonzero(begins & (is_old[::num_agents] | waits)))
-            return
-        begins = first & is_old
-        if self._rules.draws_by_match:
-            assert matches is not None
-            num_agents = self._rules.num_agents
-            begins = np.repeat(matches.begins(first) & is_old[::num_agents], num_agents)
-        if begins.any():
-            self._draw(begins)
+            draws |= begins & (self.learner != self.policy)  # a match that waits for players draws at once
+            self._draw_matches(np.flatnonzero(draws[:: self._rules.num_agents]))
+        elif draws.any():
+            self._draw(draws)
+        return True
 
     def close(self) -> None:
         """No match goes on: seats may be given to other players."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
@@ -21,11 +20,10 @@ from sf.envs.guard import Fault, GuardedGroup
 from sf.envs.seeding import env_seed
 from sf.requests import WorkerChannel
 from sf.rollout.assignment import Assignment, AssignmentRules
-from sf.rollout.decorrelation import Decorrelation
-from sf.rollout.matches import Matches
-from sf.rollout.truncations import Truncations
-from sf.rollout.win_rates import WinRates
-from sf.rows import OBS, TurnMask
+from sf.rollout.episode_ends import Decorrelation, EndsAtTruncations, truncations_are_ends
+from sf.rollout.matches import Matches, WinRates
+from sf.rollout.recorders import BotActions, EnvSteps, Games, PolicyChanges, Recorder, Shaping, Step
+from sf.rows import OBS
 from sf.slots import FULL, WorkerSlots
 from sf.storage.match_journal import Journal
 
@@ -72,31 +70,13 @@ class RolloutGroup:
         self._rows = args.slots.arrays
         self._obs = args.slots.arrays.named(OBS)  # [num_slots, T+1, ...]
         self._envs = GuardedGroup(lambda attempt: _make_envs(args, group_idx, attempt), env_id=args.env)
-        self._truncations = Truncations(args.env, args.bootstrap_truncated, self._envs.spec)
         num_actors = args.channel.actors_per_group
         _require_as_planned(args, self._envs)
         key = (args.seed, *args.seed_key, group_idx)
         rng = np.random.default_rng(key)
         self._assignment = Assignment(args.assignment, num_actors, args.rollout, rng, group_idx)
-        num_agents, by_match = args.assignment.num_agents, args.assignment.draws_by_match
-        self._matches = Matches(num_actors, num_agents, args.objective) if by_match else None
-        self._win_rates = WinRates(num_agents) if args.assignment.num_policies > 1 and num_agents > 1 else None
-        self._journal, self._has_seats = journal, args.assignment.seats is not None
-        # With several policies a slot is of use up to the first change of who plays, so cuts would cost more.
-        self._is_alone = args.assignment.num_policies == 1 and self._matches is None
-        cuts = args.decorrelate and self._is_alone and self._envs.spec.can_cut
-        num_envs, limit = args.num_envs_per_group, self._envs.spec.time_limit
-        rng = np.random.default_rng((*key, _OF_CUTS))
-        self._decorrelation = Decorrelation(self._envs.cut, num_envs, num_agents, limit, rng) if cuts else None
-        self._shaping = args.shaping
-        self.ended_with = self._assignment.learner.copy()  # [N] who learns from the step that was taken last
-        self._has_played = np.zeros(num_actors, bool)  # [N]
-        self._is_over = np.zeros(num_actors, bool)  # [N] an Episode has come, and the next has not begun
-        self._slot_policy = self._assignment.learner.copy()  # [N] whose the slots are that are being filled
         self.actors = np.arange(group_idx * num_actors, (group_idx + 1) * num_actors)  # [N] of all groups
         self._result = StepResult.empty(num_actors)
-        self._turns = TurnMask.from_rows(args.slots.arrays)
-        self.num_env_steps = 0  # of the last step
         self._slots: list[int] = []  # that are being filled
         self._slot_idx = np.empty(0, np.int64)  # the same: an array indexes twice as fast
         self._row = 0
@@ -104,7 +84,8 @@ class RolloutGroup:
         self._next_obs = {key: np.zeros((num_actors, *rows.shape[2:]), rows.dtype) for key, rows in self._obs.items()}
         self._next_first = np.ones(num_actors, bool)
         self._envs.reset({key: list(rows) for key, rows in self._next_obs.items()})
-        self._shape_rewards(np.ones(num_actors, bool))
+        self._env_steps = EnvSteps(args.slots.arrays, num_actors)
+        self._recorders = self._recorders_of(args, journal, np.random.default_rng((*key, _OF_CUTS)))
 
     @property
     def is_parked(self) -> bool:
@@ -121,18 +102,18 @@ class RolloutGroup:
         begun."""
         if not self.is_parked:
             return False
-        self._slot_policy[:] = self._assignment.learner
-        self._slots = self._pool.take(self._group_idx, len(self.actors), self._slot_policy)
+        self._slots = self._pool.take(self._group_idx, len(self.actors), self._assignment.learner)
         if not self._slots:
             return False
         self._slot_idx = np.array(self._slots)
         self._rows["actor"][self._slot_idx] = self.actors
-        self._rows["env_steps"][self._slot_idx] = 0
         self._channel.tables["slots"][self._group_idx] = self._slot_idx
         self._row = 0
         for key, rows in self._obs.items():
             rows[self._slot_idx, 0] = self._next_obs[key]
         self._rows["first"][self._slot_idx, 0] = self._next_first
+        for recorder in self._recorders:
+            recorder.begin_rollout(self._slot_idx)
         self._ask()
         return True
 
@@ -154,6 +135,16 @@ class RolloutGroup:
         return num_cut
 
     @property
+    def num_env_steps(self) -> int:
+        """Returns how many env steps the last step was."""
+        return self._env_steps.num_of_last_step
+
+    @property
+    def ended_with(self) -> np.ndarray:
+        """Returns who learns from the step that was taken last, [N]."""
+        return self._assignment.ended_with
+
+    @property
     def num_away(self) -> int:
         """How many of its agents are in no episode: they have left their match."""
         return self._envs.num_away
@@ -161,64 +152,56 @@ class RolloutGroup:
     @property
     def absent(self) -> list[int]:
         """Those of `actors` that have had no step so far, though others have."""
-        absent = self.actors[~self._has_played]
+        absent = self.actors[~self._env_steps.has_played]
         return absent.tolist() if len(absent) < len(self.actors) else []
 
     def close(self) -> None:
         self._envs.close()
         self._assignment.close()
 
+    def _recorders_of(self, args: RolloutWorkerArgs, journal: Journal, rng: np.random.Generator) -> list[Recorder]:
+        """Returns those that have something to do in this run. rng: for cuts."""
+        rows, envs, spec, rules = self._rows, self._envs, self._envs.spec, args.assignment
+        policy, identity, num_agents = self._assignment.policy, self._assignment.identity, rules.num_agents
+        bootstrap, noted_in = args.bootstrap_truncated, journal if rules.seats is not None else None
+        are_ends = truncations_are_ends(bootstrap, spec)
+        # With several policies a slot is of use up to the first change of who plays, so cuts would cost more.
+        cuts = args.decorrelate and rules.is_fixed and spec.can_cut
+        # The order: PolicyChanges draws who plays next, so it stands behind those that read who has played, and before
+        # Shaping. WinRates adds a statistic that may decide a match. Matches are noted before PolicyChanges has a
+        # player leave its seat: the parent, which gives the seat to another one, has read them by then.
+        recorders = [
+            self._env_steps,
+            BotActions(rows["discrete"]) if spec.bots else None,
+            EndsAtTruncations(args.env, bootstrap, rows["terminated"]) if are_ends else None,
+            WinRates(num_agents, policy) if rules.num_policies > 1 and num_agents > 1 else None,
+            Matches(num_agents, args.objective, identity, noted_in) if rules.draws_by_match else None,
+            Games(envs.num_actors) if not (rules.is_fixed or rules.draws_by_match) else None,
+            PolicyChanges(rows["valid"], self._assignment) if not rules.is_fixed else None,
+            Shaping(envs, args.shaping["weights"], policy) if args.shaping is not None else None,
+            Decorrelation(envs.cut, args.num_envs_per_group, num_agents, spec.time_limit, rng) if cuts else None,
+        ]
+        return [recorder for recorder in recorders if recorder is not None]
+
     def _ask(self) -> None:
         """Ask those who play for the actions of the present row."""
         self._channel.tables["policy"][self._group_idx] = self._assignment.policy
         self._channel.ask(self._group_idx, self._row, self._assignment.players)
 
-    def _shape_rewards(self, who: np.ndarray) -> None:
-        """By the weights that their policies have now. who: [N] bool. Nobody looks at a player's rewards."""
-        if self._shaping is not None:
-            for n in np.flatnonzero(who & (self._assignment.policy < len(self._shaping["weights"]))).tolist():
-                self._envs.set_shaping(n, self._shaping["weights"][self._assignment.policy[n]])
-
     def _step(self) -> list[Episode]:
         """Apply the actions of the present row, and write what they caused."""
         rows, slots, t, result = self._rows, self._slot_idx, self._row, self._result
-        discrete = rows["discrete"][slots, t]
-        finished = self._envs.step(discrete, rows["continuous"][slots, t], self._obs_rows(t + 1), result)
-        if self._envs.spec.bots:  # their numbers are no actions, and a learner looks at rows that are not valid, too
-            rows["discrete"][slots, t] = np.maximum(discrete, 0)
-        is_decision = result.valid if self._turns is None else result.valid & self._turns.acts(slots, t)
-        self.num_env_steps = int(np.count_nonzero(is_decision))
-        rows["env_steps"][slots] += is_decision
+        discrete, continuous = rows["discrete"][slots, t], rows["continuous"][slots, t]
+        finished = self._envs.step(discrete, continuous, self._obs_rows(t + 1), result)
         rows["reward"][slots, t] = result.reward
-        rows["terminated"][slots, t] = self._truncations.ended(result)
-        # From where another policy plays to the end of the slot, nothing is of use to the one that the slot is for.
-        rows["valid"][slots, t] = result.valid & (self._assignment.learner == self._slot_policy)
+        rows["terminated"][slots, t] = result.terminated
+        rows["valid"][slots, t] = result.valid
         rows["first"][slots, t + 1] = result.first
         self._row = t + 1
-        self.ended_with[:] = self._assignment.learner
-        if self._win_rates is not None:
-            finished = self._win_rates.add_to(finished, self._assignment.policy)
-        self._has_played |= result.valid
-        if self._matches is not None:
-            played = self._matches.after_step(result, finished, self._assignment.identity)
-            if self._has_seats:
-                # Before the player gets up: the parent, which gives its seat to another one, has read it by then.
-                self._journal.add(played)
-        self._assignment.after_step(self._begins(result.first, finished), self._matches)
-        self._shape_rewards(result.first)
-        if self._decorrelation is not None:
-            self._decorrelation.after_step(result, finished)
-        return finished
-
-    def _begins(self, first: np.ndarray, finished: Sequence[Episode]) -> np.ndarray:
-        """[N] bool, where another may play from the next row on. Not after a lost life, which is an episode for the
-        learner alone: the game, and its score, go on."""
-        if self._is_alone or self._matches is not None:
-            return first
-        self._is_over[[episode.actor_idx for episode in finished]] = True
-        begins = first & self._is_over
-        self._is_over &= ~first
-        return begins
+        step = Step(slots, t, result, finished, result.first)
+        for recorder in self._recorders:
+            recorder.after_step(step)
+        return step.finished
 
     def _hand_over(self) -> None:
         """Give the filled slots to the learner; their last observations begin the next ones."""

@@ -1,37 +1,53 @@
-"""Matches of several agents, from the rows of a group: when one begins, and how it ended.
+"""Matches of several agents, from the rows of a group: when one begins, how it ended, and who has won it.
 
 A match is what the agents of one environment play until none of them is left.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from sf.envs import Episode, StepResult
 from sf.envs.match_ends import MatchEnds
-from sf.storage.match_journal import PlayedMatch
+from sf.processes.reports import WIN_RATE
+from sf.rollout.recorders import Recorder, Step
+from sf.storage.match_journal import Journal, PlayedMatch
+
+_ROUNDING = 1e-6  # of a sum of returns, relative to their sizes
 
 
-class Matches:
+class Matches(Recorder):
     """Follows the matches of the E environments of a group.
 
+    identity: [N] of `Assignment`, who plays each actor now. journal: where results are noted, if they are.
     objective: the statistic of episodes that is an agent's score, added up over those of a match. Where an episode of a
     match lacks it, such as that of a bot, scores of that match are returns.
     """
 
-    def __init__(self, num_actors: int, num_agents: int, objective: str) -> None:
-        num_envs = num_actors // num_agents
+    def __init__(self, num_agents: int, objective: str, identity: np.ndarray, journal: Journal | None) -> None:
+        num_envs = len(identity) // num_agents
         self._num_agents = num_agents
         self._objective = objective
-        self._ends = MatchEnds(num_actors, num_agents)
+        self._identity = identity
+        self._journal = journal
+        self._ends = MatchEnds(len(identity), num_agents)
         self._is_over = np.zeros(num_envs, bool)  # [E] and the next has not begun
         # Of each environment, the episodes of each agent, with who played it.
         self._played: list[dict[int, tuple[int, list[Episode]]]] = [{} for _ in range(num_envs)]
 
-    def after_step(self, result: StepResult, episodes: Iterable[Episode], who: np.ndarray) -> list[PlayedMatch]:
-        """Returns the matches that have ended, between different ones. who: [N] that have played this step.
+    def after_step(self, step: Step) -> None:
+        played = self.ended(step.result, step.finished)
+        if self._journal is not None:
+            self._journal.add(played)
+        if step.result.first.any():
+            step.begins = np.repeat(self.begins(step.result.first), self._num_agents)
+
+    def ended(self, result: StepResult, episodes: Iterable[Episode]) -> list[PlayedMatch]:
+        """Returns the matches between different ones that have ended with this step.
 
         Where an episode begins anew before its end, as after a fault, so does its match.
         """
@@ -40,7 +56,7 @@ class Matches:
             self._played[env] = {}
         for episode in episodes:
             env, agent = divmod(episode.actor_idx, self._num_agents)
-            self._played[env].setdefault(agent, (int(who[episode.actor_idx]), []))[1].append(episode)
+            self._played[env].setdefault(agent, (int(self._identity[episode.actor_idx]), []))[1].append(episode)
         self._is_over |= is_over
         finished = []
         for env in np.flatnonzero(is_over).tolist():
@@ -62,3 +78,60 @@ class Matches:
         begins = self._is_over & first.reshape(-1, self._num_agents).any(axis=1)
         self._is_over &= ~begins
         return begins
+
+
+class WinRates(Recorder):
+    """Adds `win_rate` to episodes: 1 for a win, 0.5 for a draw, 0 for a defeat; against several policies, the mean.
+
+    Only a match in which the returns of all agents add up to zero is won or lost. An environment where they once do not
+    is about something else. Before one of its matches was won, it is not known: agents that share their rewards, and
+    have none yet, have not played a draw.
+    """
+
+    def __init__(self, num_agents: int, policy: np.ndarray) -> None:
+        """policy: [N] of `Assignment`, who plays each actor now."""
+        self._num_agents = num_agents
+        self._policy = policy
+        self._is_zero_sum: bool | None = None  # None: not known yet
+
+    def after_step(self, step: Step) -> None:
+        step.finished = self.add_to(step.finished)
+
+    def add_to(self, episodes: Iterable[Episode]) -> list[Episode]:
+        """Returns the episodes, with the statistic for those of a match that end in this step together.
+
+        A policy that plays several agents of a match has the mean of their returns.
+        """
+        matches = defaultdict[int, list[Episode]](list)
+        for episode in episodes:
+            matches[episode.actor_idx // self._num_agents].append(episode)
+        return [episode for match in matches.values() for episode in self._judged(match)]
+
+    def _judged(self, match: list[Episode]) -> list[Episode]:
+        if self._is_zero_sum is False or len(match) < self._num_agents:
+            return match
+        sizes = [abs(episode.episode_return) for episode in match]
+        total = sum(episode.episode_return for episode in match)
+        if abs(total) > _ROUNDING * sum(sizes):
+            self._is_zero_sum = False
+        elif any(sizes):
+            self._is_zero_sum = True
+        if not self._is_zero_sum:
+            return match
+        returns = defaultdict[int, list[float]](list)
+        for episode in match:
+            returns[int(self._policy[episode.actor_idx])].append(episode.episode_return)
+        if len(returns) == 1:
+            return match
+        scores = {policy_id: float(np.mean(own)) for policy_id, own in returns.items()}
+        won = {policy_id: _share_beaten(policy_id, scores) for policy_id in scores}
+        return [
+            replace(episode, stats={**episode.stats, WIN_RATE: won[int(self._policy[episode.actor_idx])]})
+            for episode in match
+        ]
+
+
+def _share_beaten(policy_id: int, scores: dict[int, float]) -> float:
+    """Returns the share of the other policies whose score is lower. An equal score counts as half."""
+    own = scores[policy_id]
+    return float(np.mean([(own > other) + 0.5 * (own == other) for idx, other in scores.items() if idx != policy_id]))

@@ -6,6 +6,7 @@ import pytest
 from sf.envs import StepResult
 from sf.rollout.assignment import Assignment, AssignmentRules
 from sf.rollout.matches import Matches
+from sf.rollout.recorders import Step
 from sf.seats import Seats
 
 ROLLOUT = 4
@@ -21,17 +22,19 @@ def nobody(num_actors=6):
     return np.zeros(num_actors, bool)
 
 
-def play(assignment, num_steps, first, matches=None):
+def play(assignment, num_steps, first):
     for _ in range(num_steps):
-        assignment.after_step(first, matches)
+        assignment.after_step(first)
 
 
-def end_match(matches, first):
-    """Of all agents that play; the next one begins with those who are `first`."""
+def begins(num_agents, ends, first):
+    """[N] bool, where a match begins, after a first step in which agents end their episodes and others begin."""
     result = StepResult.empty(len(first))
-    result.terminated[:] = True
+    result.terminated[:] = ends
     result.first[:] = first
-    matches.after_step(result, [], nobody(len(first)))
+    step = Step(None, 0, result, [], result.first)
+    Matches(num_agents, "objective", nobody(len(first)), journal=None).after_step(step)
+    return step.begins
 
 
 def test_a_policy_stays_until_an_episode_begins():
@@ -81,34 +84,31 @@ def test_episodes_that_are_short_share_a_policy_for_a_few_rollouts(length):
 @pytest.mark.parametrize("mixed", [True, False])
 def test_agents_of_one_environment_draw_for_themselves_or_all_together(mixed):
     assignment = new_assignment(num_policies=4, mixed=mixed, num_agents=3)
-    matches = Matches(6, 3, "objective")
     met = []
     for _ in range(200):
-        play(assignment, ROLLOUTS_PER_DRAW * ROLLOUT, nobody(), matches)
-        end_match(matches, ~nobody())
-        assignment.after_step(~nobody(), matches)
+        play(assignment, ROLLOUTS_PER_DRAW * ROLLOUT, nobody())
+        assignment.after_step(begins(3, ~nobody(), ~nobody()))
         met += [len(set(match)) for match in assignment.policy.reshape(-1, 3).tolist()]
     assert set(met) == ({1, 2, 3} if mixed else {1})
 
 
 def test_an_agent_that_comes_back_into_a_match_of_one_policy_plays_the_same():
-    assignment, matches = new_assignment(num_policies=1000, mixed=False), Matches(6, 2, "objective")
+    assignment = new_assignment(num_policies=1000, mixed=False)
     before = assignment.policy.copy()
-    play(assignment, ROLLOUTS_PER_DRAW * ROLLOUT, nobody(), matches)
+    play(assignment, ROLLOUTS_PER_DRAW * ROLLOUT, nobody())
     first = nobody()
     first[2] = True
-    assignment.after_step(first, matches)
+    assignment.after_step(begins(2, first, first))
     assert (assignment.policy == before).all()
 
 
 def test_a_match_is_of_another_policy_also_where_not_all_agents_are_there_when_it_begins():
-    assignment, matches = new_assignment(num_policies=1000, mixed=False), Matches(6, 2, "objective")
+    assignment = new_assignment(num_policies=1000, mixed=False)
     first = np.array([True, False] * 3)
     for _ in range(3):
         before = assignment.policy.copy()
-        play(assignment, ROLLOUTS_PER_DRAW * ROLLOUT, nobody(), matches)
-        end_match(matches, first)
-        assignment.after_step(first, matches)
+        play(assignment, ROLLOUTS_PER_DRAW * ROLLOUT, nobody())
+        assignment.after_step(begins(2, ~nobody(), first))
         assert (assignment.policy != before).all()
         assert (assignment.policy[::2] == assignment.policy[1::2]).all()
 
@@ -141,17 +141,12 @@ def with_seats(past_share, num_policies=2, num_open=4, per_draw=0, seed=0, targe
     return Assignment(rules, NUM_ENVS * NUM_AGENTS, ROLLOUT, rng, group_idx=1), seats
 
 
-class Begins:
-    """Stands in for `Matches`: a match begins in these environments."""
-
-    def __init__(self, envs):
-        self._envs = envs
-
-    def begins(self, first):
-        return np.isin(np.arange(NUM_ENVS), self._envs)
+def begins_in(envs):
+    """[N] bool, where a match begins in these environments."""
+    return np.repeat(np.isin(np.arange(NUM_ENVS), envs), NUM_AGENTS)
 
 
-FIRST = np.ones(NUM_ENVS * NUM_AGENTS, bool)
+EVERYWHERE = begins_in(range(NUM_ENVS))
 
 
 def test_a_player_has_half_of_the_agents_of_a_match_and_one_policy_the_others():
@@ -174,7 +169,7 @@ def test_the_share_of_matches_against_players_is_the_one_asked_for(share):
     assignment, _ = with_seats(share)
     num_past, num_draws = 0, 60
     for _ in range(num_draws):
-        assignment.after_step(FIRST, Begins(range(NUM_ENVS)))
+        assignment.after_step(EVERYWHERE)
         num_past += int((assignment.policy.reshape(NUM_ENVS, NUM_AGENTS) >= 2).any(axis=1).sum())
     spread = 4 * np.sqrt(max(share * (1 - share), 1e-9) / (num_draws * NUM_ENVS))
     assert num_past / (num_draws * NUM_ENVS) == pytest.approx(share, abs=spread)
@@ -183,7 +178,7 @@ def test_the_share_of_matches_against_players_is_the_one_asked_for(share):
 def test_who_plays_is_known_by_the_number_of_the_player_also_after_many_draws():
     assignment, _ = with_seats(past_share=0.5)
     for _ in range(20):
-        assignment.after_step(FIRST, Begins(range(NUM_ENVS)))
+        assignment.after_step(EVERYWHERE)
         seated = assignment.policy >= 2
         assert seated.any()
         assert not seated.all()
@@ -202,24 +197,24 @@ def test_a_run_that_waits_for_players_learns_nothing_until_a_seat_is_open_and_dr
     assert assignment.players == [0, 1]
     for _ in range(2):
         assert (assignment.learner == 2).all()  # no policy
-        assignment.after_step(FIRST, Begins(range(NUM_ENVS)))
+        assignment.after_step(EVERYWHERE)
     for seat in range(4):
         seats.give(seat, 10 + seat, f"player {seat}")
         seats.set_open(seat, True)
-    assignment.after_step(FIRST, Begins([3, 5]))
+    assignment.after_step(begins_in([3, 5]))
     meets = (assignment.policy >= 2).reshape(NUM_ENVS, NUM_AGENTS).any(axis=1)
     assert np.flatnonzero(meets).tolist() == [3, 5]
     learns = (assignment.learner == assignment.policy).reshape(NUM_ENVS, NUM_AGENTS)
     assert (learns.all(axis=1) == meets).all()
     before = assignment.policy.copy()
-    assignment.after_step(FIRST, Begins([3, 5]))  # which are not old
+    assignment.after_step(begins_in([3, 5]))  # which are not old
     assert (assignment.policy == before).all()
 
 
 def test_seats_know_who_plays_and_all_are_left_in_the_end():
     assignment, seats = with_seats(past_share=0.5)
     for env in range(NUM_ENVS):
-        assignment.after_step(FIRST, Begins([env]))
+        assignment.after_step(begins_in([env]))
         playing = assignment.policy.reshape(NUM_ENVS, NUM_AGENTS).max(axis=1) - 2
         counted = seats.tables["in_play"]
         assert counted[1].tolist() == [int((playing == seat).sum()) for seat in range(4)]
@@ -232,9 +227,9 @@ def test_only_environments_where_a_match_begins_draw_and_not_before_their_time()
     assignment, _ = with_seats(past_share=0.5, per_draw=2)
     before = assignment.policy.copy()
     for _ in range(2 * ROLLOUT - 1):
-        assignment.after_step(FIRST, Begins(range(NUM_ENVS)))
+        assignment.after_step(EVERYWHERE)
         assert (assignment.policy == before).all()
-    assignment.after_step(FIRST, Begins([3, 5, 8]))
+    assignment.after_step(begins_in([3, 5, 8]))
     changed = np.flatnonzero((assignment.policy != before).reshape(NUM_ENVS, NUM_AGENTS).any(axis=1))
     assert len(changed) > 0
     assert set(changed.tolist()) <= {3, 5, 8}
@@ -244,7 +239,7 @@ def test_exploiters_meet_their_targets_alone_and_the_pool_never():
     assignment, _ = with_seats(past_share=0.5, num_policies=5, targets={2: 0, 3: 1, 4: 0})
     num_matches, num_exploited = 0, {2: 0, 3: 0, 4: 0}
     for _ in range(60):
-        assignment.after_step(FIRST, Begins(range(NUM_ENVS)))
+        assignment.after_step(EVERYWHERE)
         for policy in assignment.policy.reshape(NUM_ENVS, NUM_AGENTS):
             num_matches += 1
             exploiters = {policy_id for policy_id in policy.tolist() if policy_id in num_exploited}

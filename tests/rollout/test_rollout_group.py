@@ -80,6 +80,22 @@ def test_a_row_whose_action_is_ignored_is_no_env_step(stage):
     assert counted == [4, 4, 0, 4, 4, 0, 4, 4]
 
 
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_a_truncated_row_counts_as_the_flag_says(stage, bootstrap):
+    class Truncates(Scripted):
+        def step(self, *args):
+            episodes = super().step(*args)
+            *_, result = args
+            result.truncated[:], result.terminated[:] = result.terminated, False
+            return episodes
+
+    found = stage(bootstrap_truncated=bootstrap)
+    found.env.__class__ = Truncates
+    for _ in range(4):
+        found.step()
+    assert found.rows["terminated"][found.slots].tolist() == 4 * [[False, False, not bootstrap, False]]
+
+
 def test_a_bots_number_is_played_and_no_action_of_a_trajectory(stage):
     found = stage(spec=dataclasses.replace(SPEC, bots={"easy": -1}))
     found.step(action=-1)

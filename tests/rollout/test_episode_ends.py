@@ -1,18 +1,119 @@
-"""Environments with a time limit do not stay in step: one early episode of each is cut at a random step."""
+"""Time limits: what a truncated episode counts as, and one early cut of each environment at a random step."""
 
 import dataclasses
+import logging
 from typing import ClassVar
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
-from sf.envs import StepResult
+from sf import envs
+from sf.envs import EnvOptions, EnvSpec, StepResult
 from sf.envs.clock import CLOCK, ClockedGroup
 from sf.envs.groups.gym import GymGroup
 from sf.envs.groups.parallel import ParallelGroup
 from sf.envs.guard import GuardedGroup
-from sf.rollout.decorrelation import Decorrelation
+from sf.rollout.episode_ends import Decorrelation, EndsAtTruncations, truncations_are_ends
+from sf.rollout.recorders import Step
+
+# What a truncated episode counts as
+
+
+OWN = EnvSpec(gym.spaces.Dict(obs=gym.spaces.Box(0, 1, (1,))), gym.spaces.Discrete(2), has_own_time_limit=True)
+AROUND = EnvSpec(OWN.obs_space, OWN.action_space, has_own_time_limit=False)
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "spec", "are_ends"),
+    [
+        ("auto", OWN, True),
+        ("auto", AROUND, False),
+        (True, OWN, False),
+        (True, AROUND, False),
+        (False, OWN, True),
+        (False, AROUND, True),
+    ],
+)
+def test_a_truncated_episode_counts_as_the_flag_says_and_by_default_as_its_limit_is_whose(bootstrap, spec, are_ends):
+    assert truncations_are_ends(bootstrap, spec) == are_ends
+
+
+@pytest.mark.parametrize(("bootstrap", "is_said"), [("auto", True), (False, False)])
+def test_a_truncation_is_marked_as_an_end_and_that_is_said_where_nobody_chose_it(bootstrap, is_said, caplog):
+    terminated = np.zeros((6, 2), bool)
+    truncations = EndsAtTruncations("walk", bootstrap, terminated)
+    result = StepResult.empty(3)  # of an actor that goes on, one that is terminated, and one that will be truncated
+    result.terminated[1] = True
+    step = Step(np.array([5, 1, 3]), 1, result, [], result.first)
+    with caplog.at_level(logging.WARNING, "sf.envs"):
+        truncations.after_step(step)
+        assert not caplog.messages  # nothing was truncated
+        assert np.argwhere(terminated).tolist() == [[1, 1]]
+        result.truncated[2] = True
+        truncations.after_step(step)
+    assert np.argwhere(terminated).tolist() == [[1, 1], [3, 1]]
+    assert result.terminated.tolist() == [False, True, False]  # what the environment said stays
+    said = [message for message in caplog.messages if "walk truncates episodes itself" in message]
+    assert bool(said) == is_said
+
+
+class TruncatesItself(gym.Env):
+    observation_space = gym.spaces.Box(-1, 1, (1,))
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(1, np.float32), 0.0, False, True, {}
+
+
+class TwoTruncate(TruncatesItself):
+    observation_space = gym.spaces.Tuple([TruncatesItself.observation_space] * 2)
+    action_space = gym.spaces.Tuple([TruncatesItself.action_space] * 2)
+
+    def reset(self, *, seed=None, options=None):
+        return (np.zeros(1, np.float32),) * 2, {}
+
+    def step(self, action):
+        return (np.zeros(1, np.float32),) * 2, [0.0, 0.0], False, True, {}
+
+
+def pendulums(num_envs):
+    return gym.vector.SyncVectorEnv([lambda: gym.make("Pendulum-v1")] * num_envs)
+
+
+LIMITED = ('{"gymnasium.wrappers:TimeLimit": {"max_episode_steps": 5}}',)
+envs.register_env("truncates_itself", TruncatesItself)
+envs.register_env("two_truncate", TwoTruncate)
+envs.register_vector_env("pendulums", pendulums)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "is_own"),
+    [
+        ("truncates_itself", {}, True),
+        ("truncates_itself", {"env_wrappers": LIMITED}, False),
+        ("two_truncate", {}, True),
+        ("two_truncate", {"env_wrappers": LIMITED}, False),
+        ("pendulums", {}, False),
+        ("Pendulum-v1", {}, False),
+        ("CartPole-v1", {}, False),  # its vectorised version, which has no wrapper
+        ("pettingzoo:classic/rps_v2", {}, True),
+        ("atari_pong", {}, False),
+        ("doom_basic", {}, False),
+        ("toy_counting", {}, False),
+    ],
+)
+def test_a_limit_is_the_environments_own_unless_it_lies_around_it(name, options, is_own):
+    if name.startswith("pettingzoo"):
+        pytest.importorskip("pettingzoo")
+    assert envs.describe(name, EnvOptions(**options)).has_own_time_limit == is_own
+
+
+# Environments with a time limit do not stay in step
+
 
 NUM_ENVS, LIMIT = 16, 10
 
@@ -136,7 +237,7 @@ def played(group, num_steps, seed=0):
     for _ in range(num_steps):
         result = StepResult.empty(guarded.num_actors)
         finished = guarded.step(*actions, views, result)
-        decorrelation.after_step(result, finished)
+        decorrelation.after_step(Step(None, 0, result, finished, result.first))
         seen.append(rows[key][:, 0].copy())
         assert CLOCK not in rows or (rows[CLOCK] == rows[key]).all()
         steps.append((result, finished))

@@ -1,23 +1,52 @@
-"""Environments with a time limit begin their episodes together, and would go on in step for ever.
+"""Where time limits end episodes: what a truncated episode counts as, and early cuts that spread the ends.
 
-With many actors an iteration then holds one part of an episode alone, now its beginning, now its end, and the policy
-follows. So one early episode of each environment is cut at a random step: from there on they are spread over all steps.
-(Isaac Lab begins with episodes of random length, Sample Factory with random steps, for the same reason.)
+Environments with a time limit begin their episodes together, and would go on in step for ever. With many actors an
+iteration then holds one part of an episode alone, now its beginning, now its end, and the policy follows. So one early
+episode of each environment is cut at a random step: from there on they are spread over all steps. (Isaac Lab begins
+with episodes of random length, Sample Factory with random steps, for the same reason.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
-from sf.envs import Episode, StepResult
+from sf.envs import EnvSpec
+from sf.envs.remarks import remark
+from sf.rollout.recorders import Recorder, Step
 
 _NOT_YET = -1  # no time limit has ended an episode
 _DONE = -2
 
 
-class Decorrelation:
+def truncations_are_ends(bootstrap: bool | Literal["auto"], spec: EnvSpec) -> bool:
+    """Returns whether truncated episodes count as ended. bootstrap: see `LearnerConfig.bootstrap_truncated`."""
+    return spec.has_own_time_limit if bootstrap == "auto" else not bootstrap
+
+
+class EndsAtTruncations(Recorder):
+    """Marks the last rows of truncated episodes as terminated, so no value is bootstrapped from what follows them."""
+
+    def __init__(self, env: str, bootstrap: bool | Literal["auto"], terminated: np.ndarray) -> None:
+        """env: its name. bootstrap: as the flag."""
+        self._env = env
+        self._is_own_choice = bootstrap == "auto"
+        self._terminated = terminated  # [num_slots, T]
+
+    def after_step(self, step: Step) -> None:
+        truncated = step.result.truncated
+        if self._is_own_choice and truncated.any():
+            remark(
+                f"{self._env} truncated",
+                f"{self._env} truncates episodes itself: they count as ended (--bootstrap_truncated true if they would "
+                "have gone on)",
+            )
+        self._terminated[step.slots, step.t] = step.result.terminated | truncated
+
+
+class Decorrelation(Recorder):
     """Cuts the first episode, where the time limit is known, else the one after the first that a limit has ended.
 
     What is cut ends as after a fault: nothing is trained on but what was there, and the value of the last observation
@@ -39,8 +68,8 @@ class Decorrelation:
         # [E] Steps until the environment is cut.
         self._left = np.full(num_envs, _NOT_YET) if time_limit is None else rng.integers(1, time_limit + 1, num_envs)
 
-    def after_step(self, result: StepResult, finished: Sequence[Episode]) -> None:
-        left = self._left
+    def after_step(self, step: Step) -> None:
+        result, left = step.result, self._left
         counting = left > 0
         if counting.any():
             has_stepped = self._of_envs(result.valid)  # else a late first observation, after an end before
@@ -52,7 +81,7 @@ class Decorrelation:
             for env_idx in np.flatnonzero(counting & (left == 0)).tolist():
                 self._cut(env_idx)
                 left[env_idx] = _DONE
-        for episode in finished:
+        for episode in step.finished:
             env_idx = episode.actor_idx // self._num_agents
             if left[env_idx] == _NOT_YET and result.truncated[episode.actor_idx]:
                 left[env_idx] = self._rng.integers(1, episode.num_steps + 1)
