@@ -33,7 +33,7 @@ from sf.native import kernels
 from sf.processes.child import FinalError, end_with_error
 from sf.processes.reports import HasWeights, LearnerFinished, LearnerReady, RankWaits, Reports, Saving, Trained
 from sf.processes.torch_runtime import configure
-from sf.ranks.agreement import Agreement, Word
+from sf.ranks.agreement import Agreement, RankStatus
 from sf.ranks.ranks import Ranks, join, said_where_others_end
 from sf.weights import PolicyWorkers, SharedWeights
 
@@ -126,9 +126,9 @@ def _train(
     loader: Loader,
     pace: Pace,
     ranks: Ranks,
-) -> Word:
+) -> RankStatus:
     """Iteration after iteration, until the run has its env steps, or is asked to stop. Returns the last agreement."""
-    config, counters, agreed, last_s = args.config.learner, args.counters, Word(env_steps=0, goes_on=True), 0.0
+    config, counters, agreed, last_s = args.config.learner, args.counters, RankStatus(env_steps=0, goes_on=True), 0.0
     agreement = Agreement(ranks, lambda: _held_up(counters, loader))
     reported_at = time.perf_counter()
 
@@ -150,7 +150,7 @@ def _train(
         waiting_since = time.perf_counter()
         counters.waiting()
         batch = None if args.stop.is_set() else loader.next()
-        agreed = agreement.reach(_own_word(args, state, loader, batch, last_s))
+        agreed = agreement.reach(_own_status(args, state, loader, batch, last_s))
         counters.working()
         busy_since = time.perf_counter()
         if batch is None or not agreed.goes_on:
@@ -217,9 +217,11 @@ def _held_up(counters: CounterRow, loader: Loader) -> Iterator[None]:
         yield
 
 
-def _own_word(args: LearnerArgs, state: LearnerState, loader: Loader, batch: Batch | None, last_s: float) -> Word:
-    """Of this rank, to the others. batch: of the next iteration; None: it does not go on. last_s: see `Word`."""
-    return Word(
+def _own_status(
+    args: LearnerArgs, state: LearnerState, loader: Loader, batch: Batch | None, last_s: float
+) -> RankStatus:
+    """Returns the status that this rank tells the others. batch: of the next iteration; None: it does not go on."""
+    return RankStatus(
         env_steps=0 if batch is None else loader.env_steps,
         goes_on=batch is not None,
         lost_steps=loader.pop_lost_steps(),
