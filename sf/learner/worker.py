@@ -29,6 +29,7 @@ from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.pace import Pace
 from sf.learner.state import LearnerState
 from sf.learner.trial.iteration import iteration_seconds
+from sf.learner.update import IterationCallback
 from sf.native import kernels
 from sf.processes.child import FinalError, end_with_error
 from sf.processes.reports import HasWeights, LearnerFinished, LearnerReady, RankWaits, Reports, Saving, Trained
@@ -67,9 +68,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     torch.manual_seed(args.config.run.seed + args.policy_id)
     pace = Pace(args.config.learner)
     if args.predecessor_env_steps is None:
-        sentence = pace.expect(iteration_seconds(args, args.states.size))
-        if sentence is not None:
-            reports.say(sentence)
+        _say(reports, pace.expect(iteration_seconds(args, args.states.size)))
     faster_step = _faster_step(reports, args, state_size=args.states.size)
     state = LearnerState(args, reports, weights.latest_version, gradient_workers, ranks, faster_step)
     state.publish(weights)
@@ -118,6 +117,37 @@ def _faster_step(reports: Reports, args: LearnerArgs, state_size: int) -> Faster
     return CompiledStep(config, obs_space, action_spec, args.bfloat16, example, reports.say, most_threads)
 
 
+class _Callback(IterationCallback):
+    """Publishes the weights after each step, and asks all ranks whether the iteration goes on."""
+
+    def __init__(
+        self,
+        reports: Reports,
+        args: LearnerArgs,
+        weights: SharedWeights,
+        state: LearnerState,
+        pace: Pace,
+        agreement: Agreement,
+    ) -> None:
+        self._reports, self._args, self._weights = reports, args, weights
+        self._state, self._pace, self._agreement = state, pace, agreement
+        # A synchronous run that ends between two iterations can be resumed to the bit.
+        self._patience_s = 0.0 if args.config.sampler.async_rl else _FINISH_ITERATION_WITHIN_S
+
+    def after_step(self) -> None:
+        self._state.publish(self._weights)
+        _say(self._reports, self._pace.step(time.perf_counter()))
+
+    def goes_on(self) -> bool:
+        self._args.counters.working()
+        return self._agreement.goes_on(not self._args.stop.is_set() or self._pace.seconds_left < self._patience_s)
+
+
+def _say(reports: Reports, sentence: str | None) -> None:
+    if sentence is not None:
+        reports.say(sentence)
+
+
 def _train(
     reports: Reports,
     args: LearnerArgs,
@@ -130,22 +160,8 @@ def _train(
     """Iteration after iteration, until the run has its env steps, or is asked to stop. Returns the last agreement."""
     config, counters, agreed, last_s = args.config.learner, args.counters, RankStatus(env_steps=0, goes_on=True), 0.0
     agreement = Agreement(ranks, lambda: _held_up(counters, loader))
+    callback = _Callback(reports, args, weights, state, pace, agreement)
     reported_at = time.perf_counter()
-
-    def say(sentence: str | None) -> None:
-        if sentence is not None:
-            reports.say(sentence)
-
-    def after_step() -> None:
-        state.publish(weights)
-        say(pace.step(time.perf_counter()))
-
-    def goes_on() -> bool:
-        counters.working()
-        # A synchronous run that ends between two iterations can be resumed to the bit.
-        patience_s = 0.0 if args.config.sampler.async_rl else _FINISH_ITERATION_WITHIN_S
-        return agreement.goes_on(not args.stop.is_set() or pace.seconds_left < patience_s)
-
     while not state.is_finished:
         waiting_since = time.perf_counter()
         counters.waiting()
@@ -158,7 +174,7 @@ def _train(
         if agreed.has_orders:
             _apply_orders(reports, state, weights)
         pace.begin(busy_since)
-        steps = state.updater.train_iteration(batch, agreed.share_done, after_step, goes_on)
+        steps = state.updater.train_iteration(batch, agreed.share_done, callback)
         loader.release()
         weights.flush()
         # Also where the first epoch was cut short: those that an optimiser step has seen.
@@ -166,7 +182,7 @@ def _train(
         state.count(env_steps, agreed.lost_steps)
         now = time.perf_counter()
         last_s = now - busy_since
-        say(pace.end(now))
+        _say(reports, pace.end(now))
         counters.add(steps=env_steps + agreed.lost_steps, calls=steps)
         if state.updater.helper is not None:
             state.updater.helper.measured(steps, busy_s=last_s, for_batch_s=busy_since - waiting_since)
@@ -175,7 +191,7 @@ def _train(
             reported_at = now
             _report(reports, state, agreement, ranks)
         if is_cut and not args.config.sampler.async_rl:
-            say(_CUT_IN_SYNCHRONOUS_MODE)
+            reports.say(_CUT_IN_SYNCHRONOUS_MODE)
         if state.has_diverged:
             state.roll_back()
             state.publish(weights)
