@@ -25,9 +25,8 @@ from sf.envs.spaces.symmetries import Symmetry
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, cut
 from sf.learner.batches.symmetric_images import SymmetricImages
-from sf.learner.checkpoints.tensors import are_finite, load_tensors, never_finite, tensors_of
+from sf.learner.checkpoints.content import are_finite, load_tensors, never_finite, tensors_of
 from sf.learner.compiled.faster_step import FasterStep
-from sf.learner.divergence import SkippedUpdates
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.loss.iteration import Evaluation, needs_evaluation, prepare
 from sf.learner.loss.waiting import has_outcome
@@ -35,7 +34,7 @@ from sf.learner.optimizer import learning_rate
 from sf.learner.optimizer.learning_rate import LearningRate
 from sf.learner.optimizer.optimizer import Optimizer
 from sf.learner.optimizer.step import OptimizerStep
-from sf.learner.training_metrics import TrainingMetrics
+from sf.learner.training_metrics import SkippedUpdates, TrainingMetrics
 from sf.model.inference import Flat, num_weights
 from sf.model.normalizers import ReturnNormalizer, RunningMoments
 from sf.model.registry import build_model

@@ -16,7 +16,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from sf.config import Config
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
-from sf.learner.divergence import MAX_ROLLBACKS, RollbackBudget, SkippedUpdates
+from sf.learner.divergence import MAX_ROLLBACKS, RollbackBudget
+from sf.learner.training_metrics import SkippedUpdates
 from sf.learner.update import Updater
 from sf.processes.child import FinalError
 
