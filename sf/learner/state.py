@@ -36,11 +36,9 @@ def new_updater(
     faster_step: FasterStep | None = None,
 ) -> Updater:
     """Returns an untrained network with its optimiser. config: takes the place of that in `args`."""
-    action_spec = ActionSpec.of(args.spec.action_space)
-    device = gpu.torch_device(args.weights.device)
-    bfloat16 = args.bfloat16
-    obs_space, symmetries = args.spec.obs_space, args.symmetries
-    return Updater(config, obs_space, action_spec, bfloat16, device, gradient_workers, ranks, faster_step, symmetries)
+    action_spec, device = ActionSpec.of(args.spec.action_space), gpu.torch_device(args.weights.device)
+    helpers = gradient_workers, ranks, faster_step
+    return Updater(config, args.spec.obs_space, action_spec, args.bfloat16, device, *helpers, args.symmetries)
 
 
 class LearnerState:

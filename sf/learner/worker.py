@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 
@@ -52,11 +53,8 @@ _CUT_IN_SYNCHRONOUS_MODE = (
 def learner(reports: Reports, args: LearnerArgs) -> None:
     """Runs the process, which ends by itself when the run has all its env steps."""
     args.counters.working()
-    config, device, compresses = (
-        args.config,
-        gpu.torch_device(args.weights.device),
-        args.config.ranks.compress_gradients,
-    )
+    config, compresses = args.config, args.config.ranks.compress_gradients
+    device = gpu.torch_device(args.weights.device)
     configure(args.weights.device, args.num_threads, not config.sampler.async_rl, has_fixed_shapes=True)
     pace = Pace(config.learner)
 
@@ -133,30 +131,26 @@ def _faster_step(reports: Reports, args: LearnerArgs, state_size: int) -> Faster
     return CompiledStep(config, obs_space, action_spec, args.bfloat16, example, reports.say, most_threads)
 
 
+@dataclass(frozen=True)
 class _Callback(IterationCallback):
     """Publishes the weights after each step, and asks all ranks whether the iteration goes on."""
 
-    def __init__(
-        self,
-        reports: Reports,
-        args: LearnerArgs,
-        weights: SharedWeights,
-        state: LearnerState,
-        pace: Pace,
-        agreement: Agreement,
-    ) -> None:
-        self._reports, self._args, self._weights = reports, args, weights
-        self._state, self._pace, self._agreement = state, pace, agreement
-        # A synchronous run that ends between two iterations can be resumed to the bit.
-        self._patience_s = 0.0 if args.config.sampler.async_rl else _FINISH_ITERATION_WITHIN_S
+    reports: Reports
+    args: LearnerArgs
+    weights: SharedWeights
+    state: LearnerState
+    pace: Pace
+    agreement: Agreement
 
     def after_step(self) -> None:
-        self._state.publish(self._weights)
-        _say(self._reports, self._pace.step(time.perf_counter()))
+        self.state.publish(self.weights)
+        _say(self.reports, self.pace.step(time.perf_counter()))
 
     def goes_on(self) -> bool:
-        self._args.counters.working()
-        return self._agreement.goes_on(not self._args.stop.is_set() or self._pace.seconds_left < self._patience_s)
+        self.args.counters.working()
+        # A synchronous run that ends between two iterations can be resumed to the bit.
+        patience_s = 0.0 if self.args.config.sampler.async_rl else _FINISH_ITERATION_WITHIN_S
+        return self.agreement.goes_on(not self.args.stop.is_set() or self.pace.seconds_left < patience_s)
 
 
 def _say(reports: Reports, sentence: str | None) -> None:
