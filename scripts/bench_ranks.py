@@ -131,7 +131,7 @@ def _seconds(updater: Updater, batch: Batch) -> float:
     """Of an iteration."""
     batch.policy_version.fill_(updater.version)
     began = time.perf_counter()
-    updater.train_iteration(batch, share_done=0.0, after_step=lambda: None)
+    updater.train_iteration(batch, share_done=0.0)
     return time.perf_counter() - began
 
 

@@ -128,7 +128,7 @@ def curve(kind: str, size: float, critic: dict[str, Any], num_iterations: int) -
     shares = []
     for _ in range(num_iterations):
         batch, share = collect(updater, envs)
-        updater.train_iteration(batch, 0.0, lambda: None)
+        updater.train_iteration(batch, 0.0)
         shares.append(share)
     return shares
 

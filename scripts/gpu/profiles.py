@@ -64,7 +64,7 @@ def _iteration(config: Config, spec: EnvSpec, precision: str, context: Context, 
     action = ActionSpec.of(spec.action_space)
     updater = Updater(config, spec.obs_space, action, bfloat16, device, faster_step=recorded)
     batch = synthetic_batch(config, spec, updater.model.state_size, context.device)
-    return partial(updater.train_iteration, batch, 0, lambda: None)
+    return partial(updater.train_iteration, batch, 0)
 
 
 def _policy_step(

@@ -1,4 +1,4 @@
-"""What the parent tells a learner when it starts it."""
+"""Defines what the parent tells a learner when it starts it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from sf.config import Config
 from sf.counters import CounterRow
 from sf.envs import EnvSpec
 from sf.envs.spaces.symmetries import Symmetry
-from sf.learner.end_of_run import EndOfRun
 from sf.processes.stopping import StopFlag
 from sf.ranks.place import Place
 from sf.recovery import RecoveryMemory
@@ -21,8 +20,33 @@ from sf.weights import SharedWeightsSpec
 
 
 @dataclass(frozen=True)
+class EndOfRun:
+    """Tells where the run ends, as one learner knows it. Schedules depend on it.
+
+    env_steps: of all policies together, at which the run ends; None: not by steps. seconds: the same in wall time.
+    others: counters of the learners of the other policies. others_before: their env steps in earlier parts of the run.
+    """
+
+    env_steps: int | None
+    seconds: float | None
+    others: Sequence[CounterRow] = ()
+    others_before: int = 0
+
+    def share_done(self, env_steps: int, seconds: float) -> float:
+        """Returns a share from 0 to 1; 0 in a run without an end. env_steps: of this policy. seconds: of the run.
+
+        Env steps decide where the run ends by them, even if it may end by the clock before. So a synchronous run is the
+        same each time.
+        """
+        if self.env_steps is not None:
+            of_others = self.others_before + sum(int(row.get("steps")) for row in self.others)
+            return min(1.0, (env_steps + of_others) / self.env_steps)
+        return 0.0 if self.seconds is None else min(1.0, seconds / self.seconds)
+
+
+@dataclass(frozen=True)
 class LearnerArgs:
-    """Everything the learner needs to know."""
+    """Holds everything that a learner needs to know."""
 
     config: Config
     policy_id: int

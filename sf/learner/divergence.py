@@ -1,4 +1,4 @@
-"""Updates that are skipped because their loss or gradients are not finite, and what follows from many in a row.
+"""Rolls a policy back after many updates in a row that were skipped since they were not finite.
 
 A single odd observation can cause one, and the next batch is another one. Many in a row come from the weights or from
 an environment, and no later batch helps.
@@ -8,41 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import torch
-from torch import Tensor
-
 from sf.config import SupervisionConfig
+from sf.learner.args import LearnerArgs
+from sf.learner.checkpoints.content import last_checkpoint
+from sf.learner.checkpoints.saver import Saver
+from sf.learner.state import LearnerState
 from sf.processes.child import FinalError
+from sf.processes.reports import Reports, RolledBack, Trained
 
 MAX_ROLLBACKS = 3  # without a checkpoint in between: by default an eighth of the learning rate has not helped then
 
 
-class SkippedUpdates:
-    """Counts on the device. Only reading a count waits for it."""
-
-    def __init__(self, device: torch.device, total: int = 0) -> None:
-        self._total = torch.full((), total, dtype=torch.float64, device=device)
-        self._in_row = torch.zeros((), device=device)
-
-    def count(self, is_skipped: Tensor) -> None:
-        """Count one update. is_skipped: 0-dim, 1 or 0."""
-        self._total += is_skipped
-        self._in_row += 1
-        self._in_row *= is_skipped
-
-    @property
-    def total(self) -> int:
-        """All skipped updates of the run."""
-        return int(self._total)
-
-    @property
-    def in_row(self) -> int:
-        """Skipped updates since the last one that was not."""
-        return int(self._in_row)
-
-
 class RollbackBudget:
-    """Whether the run may go back to its last checkpoint once more."""
+    """Decides whether the run may go back to its last checkpoint once more."""
 
     def __init__(self, config: SupervisionConfig) -> None:
         self._config = config
@@ -68,5 +46,43 @@ class RollbackBudget:
         )
 
     def note_checkpoint(self) -> None:
-        """Training has gone well from one checkpoint to the next."""
+        """Begin to count anew: training has gone well from one checkpoint to the next."""
         self._num_rollbacks = 0
+
+
+class Rollback:
+    """Returns a learner that has diverged to its last checkpoint, or to a new network before the first."""
+
+    def __init__(self, args: LearnerArgs, state: LearnerState, saver: Saver, reports: Reports) -> None:
+        self._args, self._state, self._saver, self._reports = args, state, saver, reports
+        self._budget = RollbackBudget(args.config.supervision)
+        self._saved_version = saver.saved_version  # at the last rollback
+
+    @property
+    def is_due(self) -> bool:
+        """Ask once an iteration, after the last publication has waited for the device in any case."""
+        return self._budget.is_due(self._state.updater.skipped.in_row)
+
+    def roll_back(self) -> None:
+        """Go back. Raises FinalError where the run has to end instead.
+
+        The state for a successor is no way back: it is seconds old, and training from it diverges again.
+        """
+        args, state, diverged = self._args, self._state, self._state.updater
+        num_skipped, names = diverged.skipped.in_row, diverged.metrics.not_finite()
+        self._reports.send(Trained(state.env_steps, diverged.pop_metrics()))  # for the summary, if that ends
+        if self._saver.saved_version != self._saved_version:
+            self._budget.note_checkpoint()
+            self._saved_version = self._saver.saved_version
+        if args.place.is_first:  # the others end with it
+            self._budget.spend(num_skipped, names, diverged.learning_rate)
+        saved = last_checkpoint(args, state.ranks, self._reports.say)
+        lost_steps = state.trained_steps - saved.trained_steps if args.place.is_first else 0  # those of all ranks
+        state.go_back_to(saved)
+        state.updater.take_over(diverged, args.config.supervision.rollback_lr_factor)
+        text = (
+            f"{num_skipped} updates in a row were not finite ({', '.join(names)}), so it goes back to "
+            f"{saved.description}, with learning rate {state.updater.learning_rate:g}"
+        )
+        self._reports.send(RolledBack(text, lost_steps, state.weights_event))
+        self._saver.weights_are_rolled_back()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import gymnasium as gym
@@ -25,9 +25,8 @@ from sf.envs.spaces.symmetries import Symmetry
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, cut
 from sf.learner.batches.symmetric_images import SymmetricImages
-from sf.learner.checkpoints.tensors import are_finite, load_tensors, never_finite, tensors_of
+from sf.learner.checkpoints.content import are_finite, load_tensors, never_finite, tensors_of
 from sf.learner.compiled.faster_step import FasterStep
-from sf.learner.divergence import SkippedUpdates
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.loss.iteration import Evaluation, needs_evaluation, prepare
 from sf.learner.loss.waiting import has_outcome
@@ -35,15 +34,32 @@ from sf.learner.optimizer import learning_rate
 from sf.learner.optimizer.learning_rate import LearningRate
 from sf.learner.optimizer.optimizer import Optimizer
 from sf.learner.optimizer.step import OptimizerStep
-from sf.learner.training_metrics import TrainingMetrics
+from sf.learner.training_metrics import SkippedUpdates, TrainingMetrics
 from sf.model.inference import Flat, num_weights
 from sf.model.normalizers import ReturnNormalizer, RunningMoments
 from sf.model.registry import build_model
 from sf.ranks.ranks import ALONE, Ranks
 
 
+class IterationCallback:
+    """Is called while an iteration trains. This one does nothing, and lets it go on."""
+
+    def after_step(self) -> None:
+        """Called after each optimiser step."""
+
+    def goes_on(self) -> bool:
+        """Returns whether the iteration goes on, which all ranks have to answer alike.
+
+        Called before each piece of work, none of which is larger than an optimiser step.
+        """
+        return True
+
+
+NO_CALLBACK = IterationCallback()
+
+
 class Updater:
-    """The network that is trained, and its optimiser.
+    """Trains a network with its optimiser.
 
     version: number of the policy, 1 before the first optimiser step and one more after each.
     skipped: optimiser steps that were not finite. metrics: of all steps since the last report.
@@ -61,8 +77,8 @@ class Updater:
         faster_step: FasterStep | None = None,
         symmetries: Sequence[Symmetry] = (),
     ) -> None:
-        """gradient_workers: compute a part of each minibatch. ranks: who train this network, with the same calls.
-        faster_step: takes the steps where it can. symmetries: to augment the data by."""
+        """gradient_workers: compute a part of each minibatch. ranks: train this network together, with the same calls.
+        faster_step: takes the steps that it can. symmetries: to augment the data by."""
         self._config = config.learner
         self._config_now = self._config  # with what the run's progress has changed
         self._has_end = config.run.ends_by_steps or config.run.ends_by_seconds
@@ -92,21 +108,14 @@ class Updater:
 
     @property
     def helper(self) -> GradientWorkers | FasterStep | None:
-        """See `OptimizerStep.helper`."""
+        """Returns what `OptimizerStep.helper` does."""
         return self._optimizer_step.helper
 
-    def train_iteration(
-        self,
-        batch: Batch,
-        share_done: float,
-        after_step: Callable[[], None],
-        goes_on: Callable[[], bool] = lambda: True,
-    ) -> int:
-        """Train `num_epochs` times on the batch; `after_step` is called after each optimiser step.
+    def train_iteration(self, batch: Batch, share_done: float, callback: IterationCallback = NO_CALLBACK) -> int:
+        """Train `num_epochs` times on the batch, or until the callback says no.
 
-        share_done: of the run before this batch, from 0 to 1, for the schedules. goes_on: asked before each piece of
-        work, none of which is larger than an optimiser step. The iteration ends where it says no, which all ranks have
-        to say at once. Returns the number of optimiser steps, which may be 0 then.
+        share_done: of the run before this batch, from 0 to 1, for the schedules. Returns the number of optimiser steps,
+        which may be 0 if the callback has said no.
         """
         # [T, B], as the data arrives. Rows that are not valid may bear the version of another policy.
         lag = torch.where(batch.valid, self.version - batch.policy_version, 0)
@@ -121,14 +130,14 @@ class Updater:
         self._config_now = self._with_entropy_bonus(share_done)
         version_before = self.version
         self._optimizer_step.begin_iteration()
-        for part in self._cuts(batch, mask, goes_on):
-            if not goes_on():
+        for part in self._cuts(batch, mask, callback):
+            if not callback.goes_on():
                 break
             results = self._optimizer_step.take(part, self._config, self._config_now)
             self.skipped.count(results.pop("is_skipped"))
             self.metrics.add_step(results)
             self.version += 1
-            after_step()
+            callback.after_step()
         num_steps = self.version - version_before
         if self._config.lr_schedule == "kl_adaptive" and num_steps == self._config.steps_per_iteration:
             self._adapt_learning_rate(share_done)
@@ -143,7 +152,7 @@ class Updater:
         return num_steps
 
     def _clipped_share(self, batch: Batch) -> dict[str, Tensor]:
-        """The share of rewards that `reward_clip` changes; nothing without a bound."""
+        """Returns the share of rewards that `reward_clip` changes; nothing without a bound."""
         bound = self._config.reward_clip
         if not bound:
             return {}
@@ -151,7 +160,7 @@ class Updater:
         return {"clipped_reward_share": is_clipped.sum() / batch.valid.sum().clamp(min=1)}
 
     def pop_metrics(self) -> dict[str, float]:
-        """What was measured since the last call, see `TrainingMetrics.pop`, and what holds at present."""
+        """Returns what was measured since the last call, see `TrainingMetrics.pop`, and the present settings."""
         workers = self._optimizer_step.workers
         return {
             "learning_rate": self.learning_rate,
@@ -164,16 +173,16 @@ class Updater:
         }
 
     def flat_weights(self) -> Tensor:
-        """All weights and buffers [W] float32; overwritten by the next call."""
+        """Returns all weights and buffers [W] float32, which the next call overwrites."""
         self._flat.write()
         return self._flat.vector
 
     def tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint keeps of network and optimiser, and the state of the random numbers."""
+        """Returns the tensors of a checkpoint: network, optimiser, and the state of the random numbers."""
         return tensors_of(self.model, self._optimizer)
 
     def state(self) -> dict[str, Any]:
-        """The rest of a checkpoint: numbers."""
+        """Returns the numbers that a checkpoint keeps beside the tensors."""
         return {
             "version": self.version,
             "oldest_version": self._oldest_version,
@@ -184,11 +193,11 @@ class Updater:
         }
 
     def is_finite(self) -> bool:
-        """Whether all tensors of a checkpoint are finite that were so in the new network."""
+        """Returns whether all tensors of a checkpoint are finite, but for those that were not in the new network."""
         return are_finite(self.tensors(), but_for=self._never_finite)
 
     def load(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Go on from what `tensors` and `state` gave for the same network."""
+        """Go on from what `tensors` and `state` returned for the same network."""
         load_tensors(self.model, self._optimizer, tensors)
         self.version = state["version"]
         self._oldest_version = state.get("oldest_version", 0)
@@ -210,7 +219,7 @@ class Updater:
         torch.set_rng_state(random_numbers)
 
     def set_hyperparameters(self, hyperparameters: Mapping[str, float]) -> None:
-        """Fields of LearnerConfig by name, for the steps to come. A schedule may change the learning rate further."""
+        """Set fields of LearnerConfig by name for the next steps. A schedule may change the learning rate further."""
         self._config = dataclasses.replace(self._config, **cast("dict[str, Any]", dict(hyperparameters)))
         if "learning_rate" in hyperparameters:
             self._learning_rate.set(self._config.learning_rate)
@@ -223,7 +232,7 @@ class Updater:
         self._learning_rate.set(self.learning_rate)
 
     def _with_entropy_bonus(self, share_done: float) -> LearnerConfig:
-        """The configuration with the weight that the entropy bonus has now. Mutations change where its line begins."""
+        """Returns the configuration with the present weight of the entropy bonus. Mutations change where it begins."""
         weight, final = self._config.exploration_loss_coeff, self._config.exploration_loss_coeff_final
         if final is not None:
             weight = learning_rate.linear(weight, share_done, final)
@@ -240,12 +249,12 @@ class Updater:
         return self._has_end and is_wanted and config.exploration_loss_coeff_extra > 0
 
     def _annealed(self) -> dict[str, float]:
-        """Settings of the loss that change with the run's progress, as they are now."""
+        """Returns the present values of the loss settings that change with the run's progress."""
         changes = self._has_extra_bonus or self._config.exploration_loss_coeff_final is not None
         return {"exploration_loss_coeff": self._config_now.exploration_loss_coeff} if changes else {}
 
     def _adapt_learning_rate(self, share_done: float) -> None:
-        """By how far the minibatches of the last epoch found the policy to have moved, each before its own step."""
+        """Set the rate by how far the policy had moved in the minibatches of the last epoch, each before its step."""
         config = self._config
         kl = self.metrics.mean_of_last(config.num_batches_per_epoch, "approx_kl")
         if kl is None:
@@ -263,7 +272,7 @@ class Updater:
         self._learning_rate.set(learning_rate.kl_adaptive(self.learning_rate, kl, threshold, lowest, highest))
 
     def _worth_of_a_step(self) -> float:
-        """By the advantages of the last epoch: see `learning_rate.worth_of_a_step`."""
+        """Returns `learning_rate.worth_of_a_step` by the advantages of the last epoch."""
         config, value_norm = self._config, self.model.value_norm
         if not config.lr_adaptive_advantage_share or not isinstance(value_norm, ReturnNormalizer):
             return 1.0
@@ -272,14 +281,14 @@ class Updater:
         return_stddev = float(value_norm.stddev)
         return learning_rate.worth_of_a_step(advantage_stddev, return_stddev, config.lr_adaptive_advantage_share)
 
-    def _cuts(self, batch: Batch, mask: Tensor, goes_on: Callable[[], bool]) -> Iterator[Cut]:
-        """The minibatches of all epochs; none where `goes_on` says no meanwhile."""
+    def _cuts(self, batch: Batch, mask: Tensor, callback: IterationCallback) -> Iterator[Cut]:
+        """Yields the minibatches of all epochs, or none if the callback says no before the first."""
         if self._config.steps_per_iteration == 1:
             yield Cut(Minibatch(batch, mask, batch.log_prob), at=None)
             return
         wholes = []  # that the epochs are of, in turn
         for seen in self._seen(batch, mask):
-            whole = self._prepare(*seen, goes_on)
+            whole = self._prepare(*seen, callback)
             if whole is None:
                 return
             wholes.append(whole)
@@ -287,24 +296,24 @@ class Updater:
             yield from cut(wholes[epoch % len(wholes)], self._config.num_batches_per_epoch)
 
     def _seen(self, batch: Batch, mask: Tensor) -> list[tuple[Batch, Tensor]]:
-        """The iteration as it was, and as it is trained on beside that."""
+        """Returns the iteration as it was played, and its image if data is augmented."""
         return [(batch, mask)] if self._images is None else [(batch, mask), self._images.one_of(batch, mask)]
 
-    def _prepare(self, batch: Batch, mask: Tensor, goes_on: Callable[[], bool]) -> Minibatch | None:
-        """The iteration with all that is computed once for its steps; None where `goes_on` says no meanwhile."""
+    def _prepare(self, batch: Batch, mask: Tensor, callback: IterationCallback) -> Minibatch | None:
+        """Returns the iteration with all that is computed once for its steps, or None if the callback says no."""
         whole, has_memory = Minibatch(batch, mask, proximal_log_prob=batch.log_prob), bool(self.model.state_size)
         if not needs_evaluation(self._config, has_memory):
             return whole
-        before = self._evaluate_before(batch, goes_on)
+        before = self._evaluate_before(batch, callback)
         return None if before is None else prepare(self._config, whole, before, has_memory, self._ranks)
 
-    def _evaluate_before(self, batch: Batch, goes_on: Callable[[], bool]) -> Evaluation | None:
-        """Of all trajectories, in parts as large as a step's; None where `goes_on` says no before one of them."""
+    def _evaluate_before(self, batch: Batch, callback: IterationCallback) -> Evaluation | None:
+        """Evaluate all trajectories in parts as large as a step's. Returns None if the callback says no before one."""
         columns = torch.arange(batch.num_trajectories, device=self._device)
         log_probs, values, choices = [], [], []
         with torch.no_grad():
             for some in columns.chunk(self._config.num_batches_per_epoch):
-                if not goes_on():
+                if not callback.goes_on():
                     return None
                 part = batch.columns(some)
                 policy, value = self._optimizer_step.evaluate(part)

@@ -1,4 +1,4 @@
-"""The learner: trains on whole trajectories and publishes weights. The only process that changes them.
+"""Trains on whole trajectories and publishes weights. The learner is the only process that changes them.
 
 Consumes   filled slots.
 Produces   free slots, published weights, training metrics, checkpoints, and its state for a successor.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 
@@ -21,20 +22,24 @@ from sf.learner.args import LearnerArgs
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.choice import make_loader
 from sf.learner.batches.loaders import Loader
+from sf.learner.checkpoints.saver import Saver
 from sf.learner.compiled import compiled_step, recorded_step
 from sf.learner.compiled.compiled_step import CompiledStep
 from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.compiled.recorded_step import RecordedStep
+from sf.learner.divergence import Rollback
 from sf.learner.gradients.workers import GradientWorkers
+from sf.learner.orders import Orders
 from sf.learner.pace import Pace
 from sf.learner.state import LearnerState
 from sf.learner.trial.iteration import iteration_seconds
+from sf.learner.update import IterationCallback
 from sf.native import kernels
 from sf.processes.child import FinalError, end_with_error
 from sf.processes.reports import HasWeights, LearnerFinished, LearnerReady, RankWaits, Reports, Saving, Trained
 from sf.processes.torch_runtime import configure
-from sf.ranks.agreement import Agreement, Word
-from sf.ranks.ranks import Ranks, join, said_where_others_end
+from sf.ranks.agreement import Agreement, RankStatus
+from sf.ranks.ranks import join, said_where_others_end
 from sf.weights import PolicyWorkers, SharedWeights
 
 _REPORT_EVERY_S = 1.0
@@ -46,41 +51,33 @@ _CUT_IN_SYNCHRONOUS_MODE = (
 
 
 def learner(reports: Reports, args: LearnerArgs) -> None:
-    """Body of the process. Ends by itself when the run has all its env steps."""
+    """Runs the process, which ends by itself when the run has all its env steps."""
     args.counters.working()
-    configure(args.weights.device, args.num_threads, not args.config.sampler.async_rl, has_fixed_shapes=True)
+    config, compresses = args.config, args.config.ranks.compress_gradients
+    device = gpu.torch_device(args.weights.device)
+    configure(args.weights.device, args.num_threads, not config.sampler.async_rl, has_fixed_shapes=True)
+    pace = Pace(config.learner)
+
+    # The order matters.
     weights = SharedWeights.create(args.weights)
-    gradient_workers = None
-    if args.num_gradient_workers:
-        gradient_workers = GradientWorkers(
-            args.num_gradient_workers,
-            args.config,
-            args.spec,
-            args.weights.num_weights,
-            state_size=args.states.size,
-            bfloat16=args.bfloat16,
-            policy_id=args.policy_id,
-            say=reports.say,
-        )
-    device, compresses = gpu.torch_device(args.weights.device), args.config.ranks.compress_gradients
-    ranks = join(args.place, device, args.policy_id, compresses)
-    torch.manual_seed(args.config.run.seed + args.policy_id)
-    pace = Pace(args.config.learner)
-    if args.predecessor_env_steps is None:
-        sentence = pace.expect(iteration_seconds(args, args.states.size))
-        if sentence is not None:
-            reports.say(sentence)
+    gradient_workers = _gradient_workers(reports, args)  # forked, so before anything starts threads
+    ranks = join(args.place, device, args.policy_id, compresses)  # so that the others notice if the trial fails
+    torch.manual_seed(config.run.seed + args.policy_id)  # after the gradient workers, which have seeds of their own
+    if args.predecessor_env_steps is None:  # the trial finds mistakes in a network before it is compiled
+        _say(reports, pace.expect(iteration_seconds(args, args.states.size)))
     faster_step = _faster_step(reports, args, state_size=args.states.size)
     state = LearnerState(args, reports, weights.latest_version, gradient_workers, ranks, faster_step)
-    state.publish(weights)
+    saver = Saver(args, state, reports)  # before a step, to know which version is saved
+    state.publish(weights)  # before the policy workers have the weights, and act by them
     policy_workers = PolicyWorkers(weights, args.policy_workers, reports)
-    loader = make_loader(args, weights)
+    loader = make_loader(args, weights)  # takes samples from here on
     reports.send(LearnerReady(state.env_steps, state.seconds_before, state.lost_steps, state.weights_event))
+
     if state.lost_steps:
-        state.remember_if_due()  # a successor that comes before the first iteration must not count them again
+        saver.remember_if_due()  # a successor that comes before the first iteration must not count them again
     try:
         with said_where_others_end(ranks), _said_where_nothing_fits(args, state):
-            last = _train(reports, args, weights, state, loader, pace, ranks)
+            last = _train(reports, args, weights, state, saver, loader, pace)
     except Exception as error:
         if ranks.size == 1:
             raise
@@ -91,16 +88,32 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
         if helper is not None:
             helper.close()
     reports.send(Saving())
-    state.save_at_the_end()
+    saver.save_at_the_end()
     reports.send(LearnerFinished(state.env_steps, last.is_signalled))
     policy_workers.wait_until_gone()
     ranks.leave()
 
 
-def _faster_step(reports: Reports, args: LearnerArgs, state_size: int) -> FasterStep | None:
-    """Where `--compile` has it so: recorded on a GPU, compiled on a CPU that has a compiler. For one learner alone.
+def _gradient_workers(reports: Reports, args: LearnerArgs) -> GradientWorkers | None:
+    if not args.num_gradient_workers:
+        return None
+    return GradientWorkers(
+        args.num_gradient_workers,
+        args.config,
+        args.spec,
+        args.weights.num_weights,
+        state_size=args.states.size,
+        bfloat16=args.bfloat16,
+        policy_id=args.policy_id,
+        say=reports.say,
+    )
 
-    Not compiled in synchronous mode: nobody knows when the program is there, so two runs would not be the same.
+
+def _faster_step(reports: Reports, args: LearnerArgs, state_size: int) -> FasterStep | None:
+    """Returns what takes steps if `--compile` allows it: recordings on a GPU, or a program on a CPU with a compiler.
+
+    It is for one learner alone. Nothing is compiled in synchronous mode: nobody knows when the program is there, so two
+    runs would not be the same.
     """
     config = args.config
     if config.model.compile is False or args.place.size > 1:
@@ -118,47 +131,62 @@ def _faster_step(reports: Reports, args: LearnerArgs, state_size: int) -> Faster
     return CompiledStep(config, obs_space, action_spec, args.bfloat16, example, reports.say, most_threads)
 
 
+@dataclass(frozen=True)
+class _Callback(IterationCallback):
+    """Publishes the weights after each step, and asks all ranks whether the iteration goes on."""
+
+    reports: Reports
+    args: LearnerArgs
+    weights: SharedWeights
+    state: LearnerState
+    pace: Pace
+    agreement: Agreement
+
+    def after_step(self) -> None:
+        self.state.publish(self.weights)
+        _say(self.reports, self.pace.step(time.perf_counter()))
+
+    def goes_on(self) -> bool:
+        self.args.counters.working()
+        # A synchronous run that ends between two iterations can be resumed to the bit.
+        patience_s = 0.0 if self.args.config.sampler.async_rl else _FINISH_ITERATION_WITHIN_S
+        return self.agreement.goes_on(not self.args.stop.is_set() or self.pace.seconds_left < patience_s)
+
+
+def _say(reports: Reports, sentence: str | None) -> None:
+    if sentence is not None:
+        reports.say(sentence)
+
+
 def _train(
     reports: Reports,
     args: LearnerArgs,
     weights: SharedWeights,
     state: LearnerState,
+    saver: Saver,
     loader: Loader,
     pace: Pace,
-    ranks: Ranks,
-) -> Word:
-    """Iteration after iteration, until the run has its env steps, or is asked to stop. Returns the last agreement."""
-    config, counters, agreed, last_s = args.config.learner, args.counters, Word(env_steps=0, goes_on=True), 0.0
-    agreement = Agreement(ranks, lambda: _held_up(counters, loader))
+) -> RankStatus:
+    """Train until the run has its env steps, or is asked to stop. Returns the last agreement."""
+    config, counters, agreed, last_s = args.config.learner, args.counters, RankStatus(env_steps=0, goes_on=True), 0.0
+    orders, rollback = Orders(args, state, saver, reports.say), Rollback(args, state, saver, reports)
+    agreement = Agreement(state.ranks, lambda: _held_up(counters, loader))
+    callback = _Callback(reports, args, weights, state, pace, agreement)
     reported_at = time.perf_counter()
-
-    def say(sentence: str | None) -> None:
-        if sentence is not None:
-            reports.say(sentence)
-
-    def after_step() -> None:
-        state.publish(weights)
-        say(pace.step(time.perf_counter()))
-
-    def goes_on() -> bool:
-        counters.working()
-        # A synchronous run that ends between two iterations can be resumed to the bit.
-        patience_s = 0.0 if args.config.sampler.async_rl else _FINISH_ITERATION_WITHIN_S
-        return agreement.goes_on(not args.stop.is_set() or pace.seconds_left < patience_s)
-
     while not state.is_finished:
         waiting_since = time.perf_counter()
         counters.waiting()
         batch = None if args.stop.is_set() else loader.next()
-        agreed = agreement.reach(_own_word(args, state, loader, batch, last_s))
+        agreed = agreement.reach(_own_status(args, state, orders, loader, batch, last_s))
         counters.working()
         busy_since = time.perf_counter()
         if batch is None or not agreed.goes_on:
             break
-        if agreed.has_orders:
-            _apply_orders(reports, state, weights)
+        if agreed.has_orders and orders.carry_out():
+            state.publish(weights)
+            reports.send(HasWeights(state.weights_event))
         pace.begin(busy_since)
-        steps = state.updater.train_iteration(batch, agreed.share_done, after_step, goes_on)
+        steps = state.updater.train_iteration(batch, agreed.share_done, callback)
         loader.release()
         weights.flush()
         # Also where the first epoch was cut short: those that an optimiser step has seen.
@@ -166,36 +194,27 @@ def _train(
         state.count(env_steps, agreed.lost_steps)
         now = time.perf_counter()
         last_s = now - busy_since
-        say(pace.end(now))
+        _say(reports, pace.end(now))
         counters.add(steps=env_steps + agreed.lost_steps, calls=steps)
         if state.updater.helper is not None:
             state.updater.helper.measured(steps, busy_s=last_s, for_batch_s=busy_since - waiting_since)
         is_cut = steps < config.steps_per_iteration
         if now - reported_at > _REPORT_EVERY_S or state.is_finished or is_cut:
             reported_at = now
-            _report(reports, state, agreement, ranks)
+            _report(reports, state, agreement)
         if is_cut and not args.config.sampler.async_rl:
-            say(_CUT_IN_SYNCHRONOUS_MODE)
-        if state.has_diverged:
-            state.roll_back()
+            reports.say(_CUT_IN_SYNCHRONOUS_MODE)
+        if rollback.is_due:
+            rollback.roll_back()
             state.publish(weights)
             weights.flush()
-        if state.is_save_due:
-            state.save()
-        state.keep_milestone_if_due()
-        state.remember_if_due()
+        saver.write_what_is_due()
     return agreed
-
-
-def _apply_orders(reports: Reports, state: LearnerState, weights: SharedWeights) -> None:
-    if state.apply_orders():
-        state.publish(weights)
-        reports.send(HasWeights(state.weights_event))
 
 
 @contextmanager
 def _said_where_nothing_fits(args: LearnerArgs, state: LearnerState) -> Iterator[None]:
-    """The first iteration of a run shows whether a minibatch fits onto the GPU. Later another program may be in the
+    """Raises FinalError if the first iteration of a run does not fit onto the GPU. Later another program may be in the
     way, and a successor is more fortunate."""
     try:
         yield
@@ -212,25 +231,27 @@ def _said_where_nothing_fits(args: LearnerArgs, state: LearnerState) -> Iterator
 
 @contextmanager
 def _held_up(counters: CounterRow, loader: Loader) -> Iterator[None]:
-    """While other ranks are waited for."""
+    """Tells counters and loader that the learner waits for other ranks."""
     with counters.held_up(), loader.held_up():
         yield
 
 
-def _own_word(args: LearnerArgs, state: LearnerState, loader: Loader, batch: Batch | None, last_s: float) -> Word:
-    """Of this rank, to the others. batch: of the next iteration; None: it does not go on. last_s: see `Word`."""
-    return Word(
+def _own_status(
+    args: LearnerArgs, state: LearnerState, orders: Orders, loader: Loader, batch: Batch | None, last_s: float
+) -> RankStatus:
+    """Returns the status that this rank tells the others. batch: of the next iteration; None: it does not go on."""
+    return RankStatus(
         env_steps=0 if batch is None else loader.env_steps,
         goes_on=batch is not None,
         lost_steps=loader.pop_lost_steps(),
         share_done=state.share_done,
-        has_orders=state.has_orders,
+        has_orders=orders.are_waiting,
         is_signalled=args.stop.is_by_signal(),
         last_s=last_s,
     )
 
 
-def _report(reports: Reports, state: LearnerState, agreement: Agreement, ranks: Ranks) -> None:
+def _report(reports: Reports, state: LearnerState, agreement: Agreement) -> None:
     reports.send(Trained(state.env_steps, state.updater.pop_metrics()))
-    if ranks.size > 1:
+    if state.ranks.size > 1:
         reports.send(RankWaits(agreement.pop_wait_shares(), state.pop_lost_steps()))

@@ -17,7 +17,7 @@ from sf.population.record import PopulationRecord
 from sf.storage.run_dir import RunDir
 
 Order = Callable[..., None]
-"""Called with the policy id and the fields of an order: see `LearnerState.apply_orders` in sf.learner.state."""
+"""Called with the policy id and the fields of an order: see `Orders` in sf.learner.orders."""
 
 
 class Population:

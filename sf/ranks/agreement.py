@@ -1,4 +1,4 @@
-"""What the learners of all ranks tell each other before each iteration, and who waits for whom."""
+"""Lets the learners of all ranks agree on each iteration before it begins, and measures how long each waits."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from sf.ranks.ranks import Ranks
 _LONG_S = 1.0  # an iteration that takes longer may be cut short by a stop
 
 
-class Word(NamedTuple):
-    """What one learner says of itself, or what holds for all.
+class RankStatus(NamedTuple):
+    """Describes one learner before an iteration, or all of them together.
 
-    env_steps: in the iteration that begins. goes_on: it has a batch, and was not asked to stop. lost_steps: env steps
-    that were taken since the last time, and that nobody will train on. share_done: of the run, from 0 to 1.
-    has_orders: the parent has decided something over the policy. is_signalled: it was asked to stop by a signal.
-    last_s: seconds that the iteration before took; 0 where there was none.
+    env_steps: of the iteration that begins. goes_on: it has a batch, and was not asked to stop. lost_steps: env steps
+    since the last status that are never trained on. share_done: of the run, from 0 to 1. has_orders: its parent has
+    sent orders for the policy. is_signalled: it was asked to stop by a signal. last_s: seconds that the last iteration
+    took; 0 before the first.
     """
 
     env_steps: int
@@ -33,10 +33,10 @@ class Word(NamedTuple):
 
 
 class Agreement:
-    """Reached by all ranks before each iteration."""
+    """Combines the statuses of all ranks before each iteration."""
 
     def __init__(self, ranks: Ranks, held_up: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
-        """held_up: what is opened while this rank waits for others."""
+        """held_up: makes the context in which this rank waits for others."""
         self._ranks = ranks
         self._held_up = held_up
         self._waited_s = ranks.waited_s  # up to what the others know
@@ -44,10 +44,10 @@ class Agreement:
         self._since = time.perf_counter()
         self._asks_within = True
 
-    def reach(self, own: Word) -> Word:
-        """Waits until all ranks have come.
+    def reach(self, own: RankStatus) -> RankStatus:
+        """Wait for all ranks, and return the status of all together.
 
-        Steps are those of all. All go on, or none does. The clock and the parent are those of the first rank.
+        Steps are summed. All ranks go on, or none does. The clock and the orders are those of the first rank.
         """
         ranks = self._ranks
         if ranks.size == 1:
@@ -64,7 +64,7 @@ class Agreement:
         self._waits_s += waits_s
         env_steps, lost_steps, num_against, num_signalled, share_done, has_orders, last_s, num_new = numbers.tolist()
         self._asks_within = num_new > 0 or last_s / ranks.size > _LONG_S
-        return Word(
+        return RankStatus(
             env_steps=round(env_steps),
             goes_on=num_against == 0,
             lost_steps=round(lost_steps),
@@ -75,9 +75,9 @@ class Agreement:
         )
 
     def goes_on(self, own: bool) -> bool:
-        """Whether all ranks go on within the iteration. It is asked before each of the same pieces of work on all.
+        """Returns whether all ranks go on within the iteration. All ask before each of the same pieces of work.
 
-        An iteration that is short is ended by all that have begun it, without a word.
+        Ranks finish a short iteration that they have begun, without a message.
         """
         if self._ranks.size == 1 or not self._asks_within:
             return own or self._ranks.size > 1
@@ -85,7 +85,7 @@ class Agreement:
         return float(num_against) == 0.0
 
     def pop_wait_shares(self) -> list[float]:
-        """Of each rank: for how much of the time since the last call its learner has waited for others, from 0 to 1."""
+        """Returns the share of the time since the last call that each rank has waited for others, from 0 to 1."""
         now = time.perf_counter()
         shares = (self._waits_s / (now - self._since)).clamp(max=1.0).tolist()
         self._waits_s.zero_()

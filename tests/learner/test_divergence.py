@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from each_step import EachStep
 from hypothesis import given
 from hypothesis import strategies as st
 from network_numbers import numbers_of
@@ -15,7 +16,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from sf.config import Config
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
-from sf.learner.divergence import MAX_ROLLBACKS, RollbackBudget, SkippedUpdates
+from sf.learner.divergence import MAX_ROLLBACKS, RollbackBudget
+from sf.learner.training_metrics import SkippedUpdates
 from sf.learner.update import Updater
 from sf.processes.child import FinalError
 
@@ -66,7 +68,7 @@ def make_batch(seed):
 
 
 def train(updater, batch, share_done=0.0):
-    updater.train_iteration(batch, share_done, lambda: None)
+    updater.train_iteration(batch, share_done)
 
 
 def snapshot(updater):
@@ -150,7 +152,7 @@ def test_weights_that_are_published_are_always_finite(spoil):
         batch = make_batch(seed)
         if seed in (1, 2):
             spoil(updater, batch)
-        updater.train_iteration(batch, 0, lambda: published.append(numbers_of(updater.model)))
+        updater.train_iteration(batch, 0, EachStep(lambda: published.append(numbers_of(updater.model))))
     assert len(published) == 16
     assert all(flat.isfinite().all() for flat in published)
     assert not torch.equal(published[0], published[-1])

@@ -1,4 +1,4 @@
-"""What a learner's state knows of time, and when it keeps a milestone."""
+"""What a learner's state knows of time, and when it is written."""
 
 import dataclasses
 import errno
@@ -14,6 +14,8 @@ from recorded_reports import RecordedReports
 
 from sf.config import Config
 from sf.learner import state
+from sf.learner.checkpoints import saver
+from sf.learner.checkpoints.saver import Saver
 from sf.learner.state import LearnerState
 from sf.processes.child import FinalError
 from sf.storage import checkpoint
@@ -36,8 +38,10 @@ class Run:
         self.reports = RecordedReports()
 
     def learner(self, predecessor_env_steps=None, published_version=0):
+        """Its state, and what saves that."""
         args = learner_args(self._memory, predecessor_env_steps=predecessor_env_steps)
-        return LearnerState(args, self.reports, published_version)
+        state = LearnerState(args, self.reports, published_version)
+        return state, Saver(args, state, self.reports)
 
     def remembered(self):
         return self._memory.recoveries[0].read()
@@ -55,34 +59,35 @@ class Run:
 def run(tmp_path, monkeypatch):
     made = Run(tmp_path)
     clock = SimpleNamespace(monotonic=lambda: made.now, sleep=made.sleep)  # that of the wall may be set
-    monkeypatch.setattr(state, "time", clock)
+    for module in (state, saver):
+        monkeypatch.setattr(module, "time", clock)
     return made
 
 
 def test_the_seconds_of_a_run_count_once_however_often_its_learner_is_replaced(run):
-    first = run.learner()
+    learner, saver = run.learner()
     for _ in range(3):
         run.now += 100.0
-        first.remember_if_due()
-        first = run.learner(predecessor_env_steps=0)
+        saver.remember_if_due()
+        learner, saver = run.learner(predecessor_env_steps=0)
     run.now += 100.0
-    assert first.seconds == run.now == 400.0
+    assert learner.seconds == run.now == 400.0
 
 
 @pytest.mark.parametrize(("published_version", "version"), [(0, 10), (10, 10), (12, 13)])
 def test_a_successor_publishes_no_version_that_other_weights_have(run, published_version, version):
-    first = run.learner()
+    first, saver = run.learner()
     first.updater.version = 10
-    first.remember_if_due()
-    assert run.learner(predecessor_env_steps=0, published_version=published_version).updater.version == version
+    saver.remember_if_due()
+    assert run.learner(predecessor_env_steps=0, published_version=published_version)[0].updater.version == version
 
 
 def test_a_milestone_is_kept_each_time_that_so_many_seconds_of_the_run_have_passed(run):
-    learner = run.learner()
+    learner, saver = run.learner()
     for minute in range(1, 151):
         run.now = 60.0 * minute
         learner.env_steps = minute
-        learner.keep_milestone_if_due()
+        saver.keep_milestone_if_due()
     assert run.kept() == [
         "milestone_000001_000000000060.safetensors",
         "milestone_000002_000000000120.safetensors",
@@ -92,11 +97,11 @@ def test_a_milestone_is_kept_each_time_that_so_many_seconds_of_the_run_have_pass
 
 
 def test_a_learner_that_takes_over_or_resumes_keeps_the_next_one_and_overwrites_none(run):
-    first = run.learner()
+    _, first = run.learner()
     run.now = 1.5 * HOUR
     first.keep_milestone_if_due()
     first.remember_if_due()
-    second = run.learner(predecessor_env_steps=0)
+    _, second = run.learner(predecessor_env_steps=0)
     second.keep_milestone_if_due()
     assert len(run.kept()) == 1  # that of the first hour is there
     run.now = 2.1 * HOUR
@@ -105,34 +110,34 @@ def test_a_learner_that_takes_over_or_resumes_keeps_the_next_one_and_overwrites_
 
 
 def test_a_full_disk_is_said_once_and_the_milestone_is_tried_again(run):
-    learner = run.learner()
+    _, saver = run.learner()
     with full_disk(100):
         for run.now in (HOUR, HOUR + 5, HOUR + 11):
-            learner.keep_milestone_if_due()
+            saver.keep_milestone_if_due()
     assert run.reports.kinds == ["SaveFailed"]
     run.now = HOUR + 20
-    learner.keep_milestone_if_due()
+    saver.keep_milestone_if_due()
     assert run.kept() == []
     run.now = HOUR + 21
-    learner.keep_milestone_if_due()
+    saver.keep_milestone_if_due()
     assert len(run.kept()) == 1
 
 
 def test_the_last_save_waits_for_room_on_the_disk(run):
-    learner = run.learner()
+    _, saver = run.learner()
     run.room_at = 4.0
     with run.full:
         run.full.enter_context(full_disk(100))
-        learner.save_at_the_end()
+        saver.save_at_the_end()
     assert run.now == 4.0
     assert run.reports.kinds == ["SaveFailed", "Saved"]
 
 
 def test_a_last_save_without_room_is_one_sentence_and_leaves_the_state_to_the_parent(run):
-    learner = run.learner()
+    learner, saver = run.learner()
     learner.env_steps = 640
     with full_disk(100), pytest.raises(FinalError, match=r"checkpoints \(.*File too large.*\): make it writable"):
-        learner.save_at_the_end()
+        saver.save_at_the_end()
     assert run.now == 10.0
     assert run.remembered().state["env_steps"] == 640
 
@@ -152,8 +157,8 @@ def test_a_last_save_that_is_refused_names_the_reason_and_asks_for_room_only_whe
     def refuse(*_):
         raise OSError(number, os.strerror(number))
 
-    learner = run.learner()
+    learner, saver = run.learner()
     learner.env_steps = 640
     monkeypatch.setattr(checkpoint, "save", refuse)
     with pytest.raises(FinalError, match=rf"checkpoints \(.*{os.strerror(number)}\): {how}\. The same command"):
-        learner.save_at_the_end()
+        saver.save_at_the_end()

@@ -261,7 +261,7 @@ def test_weights_after_some_iterations_are_those_of_the_slow_learner(change):
     slow = SlowLearner(flags, before)
     for seed in range(3):
         batch, drawn = make_batch(seed), torch.get_rng_state()
-        updater.train_iteration(batch, 0.0, lambda: None)
+        updater.train_iteration(batch, 0.0)
         torch.set_rng_state(drawn)
         slow.iteration(batch)
     for name, weight in updater.model.named_parameters():

@@ -4,6 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from each_step import EachStep
 from network_numbers import numbers_of
 from torch import nn
 
@@ -11,14 +12,14 @@ from sf.config import Config
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.priorities import priorities
-from sf.learner.checkpoints.tensors import never_finite
+from sf.learner.checkpoints.content import never_finite
 from sf.learner.compiled import outcome
 from sf.learner.loss import minibatch_loss
 from sf.learner.loss.ppo import ppo_loss
 from sf.learner.loss.targets import make_targets
 from sf.learner.loss.waiting import has_outcome
 from sf.learner.optimizer import learning_rate
-from sf.learner.update import Updater
+from sf.learner.update import NO_CALLBACK, Updater
 
 T, B = 4, 6
 OBS_SPACE = gym.spaces.Dict(
@@ -93,7 +94,7 @@ def test_a_restored_updater_goes_on_as_if_it_had_never_stopped(flags, optimizer)
     flags = {"optimizer": optimizer, "train_for_seconds": 1000, **flags}
     one = make_updater(**flags)
     for seed in range(3):
-        one.train_iteration(make_batch(seed, one.version), seed / 4, lambda: None)
+        one.train_iteration(make_batch(seed, one.version), seed / 4)
     # A file holds contiguous tensors, whatever the memory format was.
     tensors = {name: tensor.detach().clone().contiguous() for name, tensor in one.tensors().items()}
     other = make_updater(**flags)
@@ -103,7 +104,7 @@ def test_a_restored_updater_goes_on_as_if_it_had_never_stopped(flags, optimizer)
     rng = torch.get_rng_state()
     for updater in (one, other):
         torch.set_rng_state(rng)
-        updater.train_iteration(make_batch(9, updater.version), 0.75, lambda: None)
+        updater.train_iteration(make_batch(9, updater.version), 0.75)
     assert one.learning_rate == other.learning_rate
     assert same(one.tensors(), other.tensors())
 
@@ -112,13 +113,13 @@ def test_a_restored_updater_goes_on_as_if_it_had_never_stopped(flags, optimizer)
 def test_a_policy_that_copies_another_goes_on_as_that_one_would(optimizer):
     one, other = (make_updater(optimizer=optimizer, learning_rate=rate) for rate in (0.01, 0.002))
     for seed, updater in enumerate((one, other, one, other)):
-        updater.train_iteration(make_batch(seed, updater.version), 0, lambda: None)
+        updater.train_iteration(make_batch(seed, updater.version), 0)
     other.copy({name: tensor.detach().clone() for name, tensor in one.tensors().items()})
     other.set_hyperparameters({"learning_rate": 0.01})  # of the other policy, or a mutation of them
     rng = torch.get_rng_state()
     for updater in (one, other):
         torch.set_rng_state(rng)
-        updater.train_iteration(make_batch(9, updater.version), 0, lambda: None)
+        updater.train_iteration(make_batch(9, updater.version), 0)
     assert same(one.tensors(), other.tensors())
 
 
@@ -128,19 +129,19 @@ def test_a_policy_that_begins_anew_has_no_moments_of_its_earlier_self(optimizer)
     beginning = {name: tensor.detach().clone() for name, tensor in fresh.tensors().items()}
     assert not any(name.startswith("optimizer/") for name in beginning)
     for seed in range(2):
-        trained.train_iteration(make_batch(seed, trained.version), 0, lambda: None)
+        trained.train_iteration(make_batch(seed, trained.version), 0)
     trained.copy(beginning)
     rng = torch.get_rng_state()
     for updater in (fresh, trained):
         torch.set_rng_state(rng)
-        updater.train_iteration(make_batch(9, updater.version), 0, lambda: None)
+        updater.train_iteration(make_batch(9, updater.version), 0)
     assert same(fresh.tensors(), trained.tensors())
 
 
 @pytest.mark.parametrize("is_resumed", [False, True])
 def test_what_an_earlier_policy_has_acted_teaches_the_one_that_took_its_place_nothing(is_resumed):
     updater = make_updater(max_policy_lag=1000)
-    updater.train_iteration(make_batch(0, updater.version), 0, lambda: None)
+    updater.train_iteration(make_batch(0, updater.version), 0)
     updater.pop_metrics()
     version_before = updater.version
     updater.copy({name: tensor.detach().clone() for name, tensor in updater.tensors().items()})
@@ -150,7 +151,7 @@ def test_what_an_earlier_policy_has_acted_teaches_the_one_that_took_its_place_no
         updater.load(*saved)
     for version, is_trained_on in [(version_before, False), (version_before + 1, True)]:
         before = [parameter.detach().clone() for parameter in updater.model.parameters()]
-        updater.train_iteration(make_batch(1, version), 0, lambda: None)
+        updater.train_iteration(make_batch(1, version), 0)
         stays = [torch.equal(p, q) for p, q in zip(updater.model.parameters(), before, strict=True)]
         assert (not any(stays)) if is_trained_on else all(stays)
         assert updater.pop_metrics()["masked_share"] == 1.0 - is_trained_on
@@ -180,14 +181,14 @@ def test_a_copy_is_free_of_the_rate_at_which_the_weights_from_before_diverged():
 def test_steps_without_a_sample_move_no_weight_and_no_learning_rate(optimizer):
     """Momentum would move the weights, and a KL divergence of 0 raise the rate."""
     updater = make_updater(optimizer=optimizer, lr_schedule="kl_adaptive", max_policy_lag=4, lr_adaptive_max=1.0)
-    updater.train_iteration(make_batch(0), 0, lambda: None)
+    updater.train_iteration(make_batch(0), 0)
     updater.version, rate = 100, updater.learning_rate
     before = {name: p.clone() for name, p in updater.model.named_parameters()}
-    updater.train_iteration(make_batch(1, version=1), 0, lambda: None)
+    updater.train_iteration(make_batch(1, version=1), 0)
     assert all(torch.equal(p, before[name]) for name, p in updater.model.named_parameters())
     assert updater.learning_rate == rate
     assert updater.pop_metrics()["skipped_updates"] == 0
-    updater.train_iteration(make_batch(2, updater.version), 0, lambda: None)
+    updater.train_iteration(make_batch(2, updater.version), 0)
     assert not all(torch.equal(p, before[name]) for name, p in updater.model.named_parameters())
 
 
@@ -203,7 +204,7 @@ def test_steps_without_a_choice_move_no_learning_rate(share):
     batch.discrete.zero_()
     batch = batch.replaced(continuous=torch.zeros(T, B, 0), log_prob=torch.zeros(T, B))
     rate, before = updater.learning_rate, updater.model.value_head.weight.clone()
-    updater.train_iteration(batch, 0, lambda: None)
+    updater.train_iteration(batch, 0)
     assert updater.learning_rate == rate
     assert not torch.equal(updater.model.value_head.weight, before)
     metrics = updater.pop_metrics()
@@ -253,7 +254,7 @@ def test_the_adaptive_rate_changes_once_an_iteration_by_how_far_that_moved_the_p
     updater = make_updater(lr_schedule="kl_adaptive", learning_rate=rate, lr_adaptive_max=1.0)
     rates = []
     # The first of its two epochs begins where the policy has not moved at all, however high the rate is.
-    updater.train_iteration(make_batch(0), 0, lambda: rates.append(updater.learning_rate))
+    updater.train_iteration(make_batch(0), 0, EachStep(lambda: rates.append(updater.learning_rate)))
     assert rates == [rate] * 4
     assert updater.learning_rate == pytest.approx(factor * rate)
 
@@ -263,7 +264,7 @@ def test_the_adaptive_rate_goes_by_the_samples_of_the_last_epoch(monkeypatch):
     monkeypatch.setattr(learning_rate, "kl_adaptive", lambda rate, kl, *_: seen.append(kl) or rate)
     updater, batch = make_updater(lr_schedule="kl_adaptive"), make_batch(0)
     batch.valid[:, :2] = False  # so that minibatches differ in their samples
-    updater.train_iteration(batch, 0, lambda: steps.append(dict(updater.metrics._last_step)))
+    updater.train_iteration(batch, 0, EachStep(lambda: steps.append(dict(updater.metrics._last_step))))
     kls, counts = ([step[name].item() for step in steps[2:]] for name in ("approx_kl", "num_choices"))
     assert counts[0] != counts[1]
     assert seen == [pytest.approx(np.average(kls, weights=counts), rel=1e-5)]
@@ -274,7 +275,7 @@ def test_the_adaptive_rate_knows_the_age_of_the_data_from_the_size_of_an_update(
     updater = make_updater(lr_schedule="kl_adaptive", learning_rate=1e-6, with_ppo_clip=with_ppo_clip)
     batch = make_batch(0)
     batch.log_prob.sub_(2.0)  # another policy acted
-    updater.train_iteration(batch, 0, lambda: None)
+    updater.train_iteration(batch, 0)
     assert updater.learning_rate == pytest.approx(1.5e-6)
     assert updater.pop_metrics()["approx_kl"] < 1e-3
 
@@ -301,7 +302,7 @@ def test_the_highest_adaptive_rate_may_fall_towards_the_end(final, hold, share_d
         lr_adaptive_max_final=final,
         lr_adaptive_max_hold=hold,
     )
-    updater.train_iteration(make_batch(0), share_done, lambda: None)
+    updater.train_iteration(make_batch(0), share_done)
     assert updater.learning_rate == pytest.approx(highest)
 
 
@@ -329,7 +330,7 @@ def test_advantages_that_are_small_beside_the_returns_lower_the_highest_rate_and
         return {"approx_kl": kl, "advantage_stddev": stddev / 4}[name]
 
     updater.metrics.mean_of_last = measured
-    updater.train_iteration(make_batch(0), 0, lambda: None)
+    updater.train_iteration(make_batch(0), 0)
     assert updater.learning_rate == pytest.approx(rate)
 
 
@@ -338,21 +339,22 @@ def test_without_statistics_of_returns_no_advantages_are_small():
     updater = make_updater(lr_schedule="kl_adaptive", learning_rate=1e-6, lr_adaptive_max=1.2e-6, **flags)
     batch = make_batch(0)
     batch.reward.mul_(1e-3)
-    updater.train_iteration(batch, 0, lambda: None)
+    updater.train_iteration(batch, 0)
     assert updater.learning_rate == pytest.approx(1.2e-6)
 
 
 def test_every_optimiser_step_makes_a_version_and_is_published():
     updater, versions = make_updater(), []
-    steps = updater.train_iteration(make_batch(0), 0, lambda: versions.append(updater.version))
+    steps = updater.train_iteration(make_batch(0), 0, EachStep(lambda: versions.append(updater.version)))
     assert steps == 4
     assert versions == [2, 3, 4, 5]
 
 
-class Stop:
+class Stop(EachStep):
     """Says no from the question with the number `at` on, counted from 0."""
 
-    def __init__(self, at):
+    def __init__(self, at, work=lambda: None):
+        super().__init__(work)
         self.at = at
         self.num_asked = 0
 
@@ -366,10 +368,9 @@ class Stop:
 def test_an_iteration_can_be_cut_before_each_piece_of_its_work(decoupled, lr_schedule):
     num_before = 2 if decoupled else 0  # pieces of the pass before the first step
     for at in range(num_before + 5):
-        updater, stop, versions = make_updater(decoupled_clip=decoupled, lr_schedule=lr_schedule), Stop(at), []
-        steps = updater.train_iteration(
-            make_batch(0), 0, lambda v=versions, u=updater: v.append(u.version), stop.goes_on
-        )
+        updater, versions = make_updater(decoupled_clip=decoupled, lr_schedule=lr_schedule), []
+        stop = Stop(at, lambda v=versions, u=updater: v.append(u.version))
+        steps = updater.train_iteration(make_batch(0), 0, stop)
         assert steps == min(4, max(0, at - num_before))
         assert versions == [2, 3, 4, 5][:steps]
         assert stop.num_asked == min(at + 1, num_before + 4)
@@ -383,11 +384,11 @@ def test_an_iteration_can_be_cut_before_each_piece_of_its_work(decoupled, lr_sch
 def test_what_a_cut_iteration_has_trained_is_what_a_whole_one_had_by_then():
     whole, cut, after_steps = make_updater(), make_updater(), []
     rng = torch.get_rng_state()
-    whole.train_iteration(make_batch(0), 0, lambda: after_steps.append(numbers_of(whole.model)))
+    whole.train_iteration(make_batch(0), 0, EachStep(lambda: after_steps.append(numbers_of(whole.model))))
     torch.set_rng_state(rng)
-    assert cut.train_iteration(make_batch(0), 0, lambda: None, Stop(at=2 + 3).goes_on) == 3
+    assert cut.train_iteration(make_batch(0), 0, Stop(at=2 + 3)) == 3
     assert torch.equal(numbers_of(cut.model), after_steps[2])
-    cut.train_iteration(make_batch(1, cut.version), 0, lambda: None)  # and it can go on
+    cut.train_iteration(make_batch(1, cut.version), 0)  # and it can go on
     assert cut.version == 1 + 3 + 4
 
 
@@ -398,7 +399,7 @@ def test_samples_that_are_too_old_are_masked_and_counted():
     batch.policy_version[:2] = 5  # 5 versions old
     lag = 10 - batch.policy_version[batch.valid].float()
     batch.policy_version[~batch.valid] = 99  # of another policy
-    updater.train_iteration(batch, 0, lambda: None)
+    updater.train_iteration(batch, 0)
     metrics = updater.pop_metrics()
     trained = batch.valid.clone()
     trained[:2] = False
@@ -411,7 +412,7 @@ def test_a_batch_that_is_masked_as_a_whole_gives_no_gradient():
     updater = make_updater(max_policy_lag=4, normalize_input=False, normalize_returns=False)
     updater.version = 100
     before = {name: p.clone() for name, p in updater.model.named_parameters()}
-    updater.train_iteration(make_batch(0, version=1), 0, lambda: None)
+    updater.train_iteration(make_batch(0, version=1), 0)
     assert all(torch.equal(p, before[name]) for name, p in updater.model.named_parameters())
     assert updater.pop_metrics()["masked_share"] == 1
 
@@ -419,9 +420,9 @@ def test_a_batch_that_is_masked_as_a_whole_gives_no_gradient():
 def test_rows_that_are_not_valid_are_not_too_old():
     updater, batch = make_updater(max_policy_lag=4), make_batch(0)
     batch.valid[:, 1:] = False
-    updater.train_iteration(batch, 0, lambda: None)
+    updater.train_iteration(batch, 0)
     batch.valid.zero_()
-    updater.train_iteration(batch, 0, lambda: None)
+    updater.train_iteration(batch, 0)
     assert updater.pop_metrics()["masked_share"] == 0
 
 
@@ -432,7 +433,7 @@ def test_rewards_are_scaled_before_they_are_clipped(sign):
         updater = make_updater(reward_scale=scale, reward_clip=clip)
         batch = make_batch(0)
         batch.reward.fill_(rewards)
-        updater.train_iteration(batch, 0, lambda: None)
+        updater.train_iteration(batch, 0)
         measured = updater.pop_metrics()
         losses.append(measured["value_loss"])
         assert measured.get("clipped_reward_share") == (1.0 if clip else None)
@@ -460,7 +461,7 @@ def test_rewards_of_any_size_train_the_same_policy(flags, size):
             batch = make_batch(seed, updater.version)
             batch.reward.mul_(scale)
             batch.value.mul_(scale if seed else 0.0)  # a new network predicts 0
-            updater.train_iteration(batch, 0, lambda: None)
+            updater.train_iteration(batch, 0)
         policies.append(dict(updater.model.named_parameters()))
     for name, weight in policies[0].items():
         tolerance = 0.0 if is_exact else 1e-4
@@ -474,7 +475,7 @@ def test_explained_variance_is_unknown_where_returns_barely_vary_normalised_or_n
     for seed in range(2):  # the first iteration finds how they are normalised
         batch = make_batch(seed, updater.version)
         batch.reward.normal_(1.0, stddev, generator=torch.Generator().manual_seed(seed))
-        updater.train_iteration(batch, 0, lambda: None)
+        updater.train_iteration(batch, 0)
         measured = updater.pop_metrics()
     assert ("explained_variance" in measured) == is_known
 
@@ -482,16 +483,16 @@ def test_explained_variance_is_unknown_where_returns_barely_vary_normalised_or_n
 @pytest.mark.parametrize(("lr_schedule", "expected"), [("linear", 0.075), ("cosine", 0.05 * (1 + 0.5**0.5))])
 def test_a_schedule_to_the_end_follows_the_share_of_the_run_that_is_done(lr_schedule, expected):
     updater = make_updater(lr_schedule=lr_schedule, train_for_env_steps=1000, learning_rate=0.1)
-    updater.train_iteration(make_batch(0), 0.25, lambda: None)
+    updater.train_iteration(make_batch(0), 0.25)
     assert updater.learning_rate == pytest.approx(expected)
     updater.set_hyperparameters({"learning_rate": 0.2})  # as a mutation of a population does
-    updater.train_iteration(make_batch(1, updater.version), 0.25, lambda: None)
+    updater.train_iteration(make_batch(1, updater.version), 0.25)
     assert updater.learning_rate == pytest.approx(2 * expected)
 
 
 def weights_after(share_done, **flags):
     updater = make_updater(train_for_env_steps=1000, **flags)
-    updater.train_iteration(make_batch(0), share_done, lambda: None)
+    updater.train_iteration(make_batch(0), share_done)
     return numbers_of(updater.model), updater.pop_metrics().get("exploration_loss_coeff")
 
 
@@ -526,20 +527,20 @@ def test_an_extra_entropy_bonus_falls_with_the_cube_of_what_is_left_of_the_run(s
 )
 def test_who_wants_no_entropy_bonus_or_one_on_a_line_has_no_extra_one(flags, said):
     updater = make_updater(**{"exploration_loss_coeff": 0.1, "exploration_loss_coeff_extra": 0.3, **flags})
-    updater.train_iteration(make_batch(0), 0.0, lambda: None)
+    updater.train_iteration(make_batch(0), 0.0)
     assert updater.pop_metrics().get("exploration_loss_coeff") == said
 
 
 def test_a_mutation_changes_where_the_line_of_an_annealed_entropy_bonus_begins():
     updater = make_updater(exploration_loss_coeff=0.4, exploration_loss_coeff_final=0.1, train_for_env_steps=1000)
     updater.set_hyperparameters({"exploration_loss_coeff": 0.8})
-    updater.train_iteration(make_batch(0), 0.5, lambda: None)
+    updater.train_iteration(make_batch(0), 0.5)
     assert updater.pop_metrics()["exploration_loss_coeff"] == pytest.approx(0.45)
 
 
 def metrics_of_the_first_step(updater, batch):
     found = []
-    updater.train_iteration(batch, 0, lambda: found.append(updater.pop_metrics()) if not found else None)
+    updater.train_iteration(batch, 0, EachStep(lambda: found.append(updater.pop_metrics()) if not found else None))
     return found[0]
 
 
@@ -558,7 +559,7 @@ def test_a_decoupled_iteration_begins_at_its_proximal_policy_whatever_the_lag(la
 
 def test_later_steps_of_a_decoupled_iteration_move_away_from_its_proximal_policy():
     updater = make_updater(decoupled_clip=True)
-    updater.train_iteration(make_batch(0), 0, lambda: None)
+    updater.train_iteration(make_batch(0), 0)
     assert updater.pop_metrics()["approx_kl"] > 1e-6
 
 
@@ -567,7 +568,7 @@ def test_an_iteration_of_one_step_has_nothing_to_decouple():
     for flag in (False, True):
         updater = make_updater(decoupled_clip=flag, num_epochs=1, num_batches_per_epoch=1, batch_size=T * B)
         for seed in range(2):
-            assert updater.train_iteration(make_batch(seed, updater.version), 0, lambda: None) == 1
+            assert updater.train_iteration(make_batch(seed, updater.version), 0) == 1
         results.append(updater.tensors())
     assert same(*results)
 
@@ -576,7 +577,7 @@ def test_an_iteration_of_several_steps_depends_on_what_it_is_clipped_around():
     results = []
     for flag in (False, True):
         updater = make_updater(decoupled_clip=flag)
-        updater.train_iteration(make_batch(0), 0, lambda: None)
+        updater.train_iteration(make_batch(0), 0)
         results.append(updater.tensors())
     assert not same(*results)
 
@@ -604,9 +605,9 @@ def test_shuffled_steps_have_targets_of_the_beginning_of_their_iteration(core, w
     flags = {"normalize_returns": False, "normalize_input": False, "decoupled_clip": with_decoupled_clip}
     updater = make_updater(core=core, shuffle_steps=True, **flags)
     batch = make_batch(0)
-    log_prob, value, _ = updater._evaluate_before(batch, lambda: True)
+    log_prob, value, _ = updater._evaluate_before(batch, NO_CALLBACK)
     expected = make_targets(updater._config, batch, log_prob, value).value.flatten().sort()[0]
-    updater.train_iteration(batch, 0, lambda: None)
+    updater.train_iteration(batch, 0)
     assert len(seen) == 4
     targets = [torch.cat([target.flatten() for _, target in epoch]).sort()[0] for epoch in (seen[:2], seen[2:])]
     if core == "none":
@@ -627,11 +628,11 @@ def test_the_plain_gradient_is_weighted_by_the_truncated_ratio_where_there_is_on
     policy, _ = updater._optimizer_step.evaluate(batch)
     log_prob = policy.log_prob(batch.discrete, batch.continuous).detach()
     batch.log_prob.copy_(log_prob + torch.randn(T, B))
-    advantage = make_targets(updater._config, batch, *updater._evaluate_before(batch, lambda: True)[:2]).advantage
+    advantage = make_targets(updater._config, batch, *updater._evaluate_before(batch, NO_CALLBACK)[:2]).advantage
     weight = (log_prob - batch.log_prob).exp().clamp(max=1.0) if with_vtrace else 1.0
     assert not with_vtrace or weight.min() < 0.5 < weight.max() == 1.0
     expected = -(log_prob * weight * advantage)[batch.valid].mean()
-    updater.train_iteration(batch, 0, lambda: None)
+    updater.train_iteration(batch, 0)
     assert updater.pop_metrics()["policy_loss"] == pytest.approx(expected.item(), rel=1e-4)
 
 
@@ -660,12 +661,12 @@ def test_advantages_may_be_normalised_by_the_moments_of_all_samples_before_the_f
     batch.reward[0, 0] = 1e6
     trained = batch.valid.clone()
     trained[0] = False
-    log_prob, value, _ = updater._evaluate_before(batch, lambda: True)
+    log_prob, value, _ = updater._evaluate_before(batch, NO_CALLBACK)
     advantages = make_targets(updater._config, batch, log_prob, value).advantage
     if flags.get("with_ppo_clip") is False:
         advantages = advantages * (log_prob - batch.log_prob).exp().clamp(max=1.0)
     kept = [advantages[t, b].item() for t in range(T) for b in range(B) if trained[t, b]]
-    updater.train_iteration(batch, 0, lambda: None)
+    updater.train_iteration(batch, 0)
     assert len(seen) == 4
     for found in seen:
         assert found.mean.item() == pytest.approx(np.mean(kept), rel=1e-4)
@@ -678,7 +679,7 @@ def test_an_iteration_of_one_step_has_the_same_moments_either_way():
         flags = {"num_epochs": 1, "num_batches_per_epoch": 1, "batch_size": T * B}
         updater = make_updater(normalize_advantages_over=over, **flags)
         for seed in range(2):
-            updater.train_iteration(make_batch(seed, updater.version), 0, lambda: None)
+            updater.train_iteration(make_batch(seed, updater.version), 0)
         results.append(updater.tensors())
     assert same(*results)
 
@@ -689,7 +690,7 @@ def test_the_moments_of_one_large_minibatch_are_those_of_its_iteration():
     for over in ("minibatch", "iteration"):
         updater = make_updater(normalize_advantages_over=over, num_batches_per_epoch=1, batch_size=T * B)
         weights = []
-        updater.train_iteration(make_batch(0), 0, lambda w=weights, u=updater: w.append(numbers_of(u.model)))
+        updater.train_iteration(make_batch(0), 0, EachStep(lambda w=weights, u=updater: w.append(numbers_of(u.model))))
         first_steps.append(weights)
     torch.testing.assert_close(first_steps[0][0], first_steps[1][0])
     assert not torch.equal(first_steps[0][1], first_steps[1][1])
@@ -712,9 +713,9 @@ def test_samples_without_a_choice_do_not_count_in_the_moments_of_an_iteration():
     obs = {"vector": batch.obs["vector"], "action_mask": mask}
     nothing = batch.continuous[..., :0]
     batch = batch.replaced(obs=obs, discrete=discrete, continuous=nothing, state=torch.zeros(B, 0))
-    before = updater._evaluate_before(batch, lambda: True)
+    before = updater._evaluate_before(batch, NO_CALLBACK)
     assert torch.equal(before.has_choice, ~forced)
-    whole = updater._prepare(batch, batch.valid, lambda: True)
+    whole = updater._prepare(batch, batch.valid, NO_CALLBACK)
     kept = whole.targets.advantage[batch.valid & ~forced]
     assert whole.advantage_moments.mean.item() == pytest.approx(kept.mean().item(), rel=1e-5)
     assert whole.advantage_moments.stddev.item() == pytest.approx(kept.std(correction=0).item(), rel=1e-5)
@@ -748,7 +749,7 @@ def test_what_an_agent_sees_while_it_waits_changes_nothing(shuffle_steps, with_v
         torch.manual_seed(0)
         updater = Updater(config, space, ActionSpec((3,), 0), bfloat16=False, device=torch.device("cpu"))
         before = numbers_of(updater.model)
-        updater.train_iteration(changed, 0, lambda: None)
+        updater.train_iteration(changed, 0)
         weights.append(numbers_of(updater.model))
         assert not torch.equal(weights[-1], before)
         num_decisions = has_outcome(acts, batch.terminated, batch.valid)[batch.valid].sum().item()
@@ -762,12 +763,12 @@ def test_a_critic_in_logarithms_is_trained_towards_those_of_its_targets():
     flags |= {"normalize_input": False, "normalize_returns": False, "value_scale": "symlog"}
     updater, batch = make_updater(**flags), make_batch(0)
     batch.reward.mul_(1000.0)
-    log_prob, value, _ = updater._evaluate_before(batch, lambda: True)
+    log_prob, value, _ = updater._evaluate_before(batch, NO_CALLBACK)
     target = make_targets(updater._config, batch, log_prob, value).value
     assert target.max() > 100.0
     updater.model.update_value_norm(target, batch.valid)
     size = np.exp(np.mean(np.log(np.abs(target[batch.valid].double().numpy()))))
-    log_prob, value, _ = updater._evaluate_before(batch, lambda: True)
+    log_prob, value, _ = updater._evaluate_before(batch, NO_CALLBACK)
     target = make_targets(updater._config, batch, log_prob, value).value
 
     def symlog(x):
@@ -779,7 +780,7 @@ def test_a_critic_in_logarithms_is_trained_towards_those_of_its_targets():
         for b in range(B)
         if batch.valid[t, b]
     ]
-    updater.train_iteration(batch, 0, lambda: None)
+    updater.train_iteration(batch, 0)
     assert updater.pop_metrics()["value_loss"] == pytest.approx(np.mean(errors), rel=1e-4)
 
 
@@ -794,16 +795,16 @@ def test_trajectories_are_drawn_by_their_advantages_before_the_first_step(monkey
     updater = make_updater(trajectory_priority=0.6, trajectory_priority_beta=0.4, max_policy_lag=4)
     updater.version, batch = 5, make_batch(0, version=1)
     batch.policy_version[:, 2] = 0  # all of it is too old
-    log_prob, value, _ = updater._evaluate_before(batch, lambda: True)
+    log_prob, value, _ = updater._evaluate_before(batch, NO_CALLBACK)
     mask = batch.valid.clone()
     mask[:, 2] = False
-    whole = updater._prepare(batch, mask, lambda: True)
+    whole = updater._prepare(batch, mask, NO_CALLBACK)
     targets = make_targets(updater._config, batch, log_prob, value)
     expected = priorities(targets.advantage, mask, alpha=0.6, beta=0.4)
     assert all(torch.equal(a, b) for a, b in zip(whole.priorities, expected, strict=True))
     for seed in range(5):
         torch.manual_seed(seed)
-        updater.train_iteration(batch, 0, lambda: None)
+        updater.train_iteration(batch, 0)
         updater.version = 5
     columns = {tuple(column.tolist()): b for b, column in enumerate(batch.log_prob.T)}
     drawn = [columns[tuple(column.tolist())] for log_probs, _ in seen for column in log_probs.T]

@@ -117,7 +117,9 @@ def rollout_worker_without_slots(*args):
 
 
 def learner(args, monkeypatch, wait, work):
-    state = MagicMock(is_finished=False, share_done=0.0, has_diverged=False)
+    monkeypatch.setattr(sf.learner.worker, "Orders", MagicMock())
+    monkeypatch.setattr(sf.learner.worker, "Rollback", MagicMock(return_value=MagicMock(is_due=False)))
+    state = MagicMock(is_finished=False, share_done=0.0, ranks=MagicMock(size=1, waited_s=0.0))
     state.updater.train_iteration = lambda *args: work() or 1
     state.updater.helper = None
     loader = MagicMock(next=wait, env_steps=8)
@@ -126,7 +128,7 @@ def learner(args, monkeypatch, wait, work):
     args.stop.is_set.return_value = False
     pace = MagicMock()
     pace.end.return_value = None
-    sf.learner.worker._train(MagicMock(), args, MagicMock(), state, loader, pace, MagicMock(size=1, waited_s=0.0))
+    sf.learner.worker._train(MagicMock(), args, MagicMock(), state, MagicMock(), loader, pace)
 
 
 def policy_worker_of_bench(args, monkeypatch, wait, work):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from sf.ranks.agreement import Agreement, Word
+from sf.ranks.agreement import Agreement, RankStatus
 from sf.ranks.ranks import ALONE, Ranks
 
 
@@ -28,9 +28,9 @@ class ThreadRanks(Ranks):
         return found
 
 
-def together(words):
-    """What each of the ranks hears, whose own words these are; each reaches an agreement twice."""
-    return each(len(words), lambda agreement, rank: [agreement.reach(words[rank]) for _ in range(2)])
+def together(statuses):
+    """What each of the ranks hears, whose own statuses these are; each reaches an agreement twice."""
+    return each(len(statuses), lambda agreement, rank: [agreement.reach(statuses[rank]) for _ in range(2)])
 
 
 def each(size, work):
@@ -50,26 +50,26 @@ def each(size, work):
 
 def test_all_hear_the_same_steps_are_sums_and_the_clock_is_that_of_the_first():
     own = [
-        Word(env_steps=10, goes_on=True, lost_steps=3, share_done=0.25, has_orders=True),
-        Word(env_steps=20, goes_on=True, lost_steps=4, share_done=0.75),
+        RankStatus(env_steps=10, goes_on=True, lost_steps=3, share_done=0.25, has_orders=True),
+        RankStatus(env_steps=20, goes_on=True, lost_steps=4, share_done=0.75),
     ]
-    of_all = Word(env_steps=30, goes_on=True, lost_steps=7, share_done=0.25, has_orders=True)
+    of_all = RankStatus(env_steps=30, goes_on=True, lost_steps=7, share_done=0.25, has_orders=True)
     assert together(own) == [[of_all] * 2] * 2
 
 
 def test_where_one_ends_all_end():
-    own = [Word(10, goes_on=True), Word(0, goes_on=False), Word(10, goes_on=True)]
+    own = [RankStatus(10, goes_on=True), RankStatus(0, goes_on=False), RankStatus(10, goes_on=True)]
     assert {(word.goes_on, word.is_signalled) for words in together(own) for word in words} == {(False, False)}
-    own[1] = Word(0, goes_on=False, is_signalled=True)
+    own[1] = RankStatus(0, goes_on=False, is_signalled=True)
     assert {(word.goes_on, word.is_signalled) for words in together(own) for word in words} == {(False, True)}
 
 
 def test_orders_to_another_rank_than_the_first_do_not_count():
-    assert not together([Word(1, True), Word(1, True, has_orders=True)])[0][0].has_orders
+    assert not together([RankStatus(1, True), RankStatus(1, True, has_orders=True)])[0][0].has_orders
 
 
 def test_one_alone_agrees_with_itself():
-    own = Word(10, goes_on=True, lost_steps=1, share_done=0.5, has_orders=True)
+    own = RankStatus(10, goes_on=True, lost_steps=1, share_done=0.5, has_orders=True)
     assert Agreement(ALONE).reach(own) is own
 
 
@@ -91,7 +91,7 @@ def test_others_are_waited_for_while_it_is_said_so():
 
     ranks = Watched(0, 2, threading.Barrier(1), [None])
     agreement = Agreement(ranks, held_up)
-    agreement.reach(Word(1, True))
+    agreement.reach(RankStatus(1, True))
     assert is_held_up == [True]
     assert marks[-1] is False
 
@@ -101,7 +101,7 @@ def test_the_share_of_time_that_goes_by_in_waiting_is_known_of_each_rank(monkeyp
     monkeypatch.setattr("sf.ranks.agreement.time.perf_counter", lambda: now[0])
     agreement = Agreement(ThreadRanks(0, 2, threading.Barrier(1), [None]))
     for _ in range(3):
-        agreement.reach(Word(1, True))  # what it waits in one, it tells in the next
+        agreement.reach(RankStatus(1, True))  # what it waits in one, it tells in the next
     now[0] = 10.0
     assert agreement.pop_wait_shares() == pytest.approx([0.2, 0.0])
     now[0] = 20.0
@@ -111,7 +111,7 @@ def test_the_share_of_time_that_goes_by_in_waiting_is_known_of_each_rank(monkeyp
 @pytest.mark.parametrize(("last_s", "is_asked"), [(0.0, True), (5.0, True), (0.01, False)])
 def test_within_a_long_iteration_a_stop_of_one_is_heard_by_all(last_s, is_asked):
     def go_on(agreement, rank):
-        agreement.reach(Word(1, goes_on=True, last_s=last_s))
+        agreement.reach(RankStatus(1, goes_on=True, last_s=last_s))
         return [agreement.goes_on(True), agreement.goes_on(rank == 0)]
 
     assert each(2, go_on) == [[True, not is_asked]] * 2

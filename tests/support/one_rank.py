@@ -92,7 +92,7 @@ def trained(flags, rank=0, size=1, ranks=ALONE):
     metrics = {}
     for iteration in range(NUM_ITERATIONS):
         batch = make_batch(config, iteration, updater.model.state_size)
-        updater.train_iteration(part_of(batch, columns), iteration / NUM_ITERATIONS, lambda: None)
+        updater.train_iteration(part_of(batch, columns), iteration / NUM_ITERATIONS)
         metrics[iteration] = updater.pop_metrics()
     return numbers_of(updater.model), metrics
 

@@ -10,6 +10,8 @@ import torch
 from recorded_reports import RecordedReports
 
 from sf.config import Config
+from sf.learner.checkpoints.saver import Saver
+from sf.learner.divergence import Rollback
 from sf.learner.state import LearnerState
 from sf.learner.worker import learner
 from sf.model.actor_critic import ActorCritic
@@ -108,13 +110,25 @@ def test_a_run_that_diverges_stops_with_one_sentence_where_the_flag_says_so(tmp_
     assert last.state["env_steps"] == GOOD_UPDATES * BATCH
 
 
+class Learner:
+    """The state of a learner that has not begun, its reports, and what saves it and rolls it back."""
+
+    def __init__(self, tmp_path):
+        torch.manual_seed(0)
+        self.reports = RecordedReports()
+        self.args = learner_args(make_config(tmp_path).replace(model="actor_critic"), tmp_path)
+        self.state, self.saver = begin(self.args, self.reports)
+        self.rollback = Rollback(self.args, self.state, self.saver, self.reports)
+
+
+def begin(args, reports):
+    state = LearnerState(args, reports, 0)
+    return state, Saver(args, state, reports)
+
+
 @pytest.fixture
-def learner_state(tmp_path):
-    """The state of a learner that has not begun, and its reports."""
-    torch.manual_seed(0)
-    config = make_config(tmp_path).replace(model="actor_critic")
-    reports = RecordedReports()
-    return LearnerState(learner_args(config, tmp_path), reports, 0), reports
+def begun(tmp_path):
+    return Learner(tmp_path)
 
 
 def learner_args(config, run_dir):
@@ -130,15 +144,15 @@ def diverge(state, num_steps):
         state.updater.skipped.count(torch.ones(()))
 
 
-def test_before_the_first_checkpoint_a_rollback_begins_anew(learner_state):
-    state, reports = learner_state
+def test_before_the_first_checkpoint_a_rollback_begins_anew(begun):
+    state, reports = begun.state, begun.reports
     with torch.no_grad():
         for parameter in state.updater.model.parameters():
             parameter.fill_(1e9)
     diverge(state, 100)
-    assert state.has_diverged
-    state.roll_back()
-    assert not state.has_diverged
+    assert begun.rollback.is_due
+    begun.rollback.roll_back()
+    assert not begun.rollback.is_due
     assert all((parameter.abs() < 10).all() for parameter in state.updater.model.parameters())
     report = reports.sent[-1]
     assert isinstance(report, RolledBack)
@@ -147,57 +161,57 @@ def test_before_the_first_checkpoint_a_rollback_begins_anew(learner_state):
     assert state.env_steps == 100
 
 
-def test_steps_that_are_lost_are_counted_once(learner_state):
-    state, reports = learner_state
+def test_steps_that_are_lost_are_counted_once(begun):
+    state, reports = begun.state, begun.reports
     state.updater.version += 1
     state.count(1000)
-    assert state.save()
+    assert begun.saver.save()
     lost = []
     for num_steps in (100, 10):  # both go back to the same checkpoint
         diverge(state, num_steps)
-        state.roll_back()
+        begun.rollback.roll_back()
         lost.append(reports.sent[-1].lost_steps)
     assert lost == [100, 10]
     assert state.env_steps == 1110
     assert state.updater.learning_rate == pytest.approx(1e-4 / 4)
 
 
-def test_weights_from_before_a_replacement_are_reported_as_such(learner_state):
-    state, reports = learner_state
+def test_weights_from_before_a_replacement_are_reported_as_such(begun):
+    state, reports = begun.state, begun.reports
     state.updater.version += 1
     state.weights_event = 3
-    assert state.save()
+    assert begun.saver.save()
     state.weights_event = 4  # it took over another policy's weights, and diverged before they were saved
     diverge(state, 100)
-    state.roll_back()
+    begun.rollback.roll_back()
     assert state.weights_event == reports.sent[-1].weights_event == 3
 
 
 def test_what_a_dead_learner_has_lost_is_not_lost_once_more_with_its_successor(tmp_path):
     config = make_config(tmp_path).replace(model="actor_critic")
     args = learner_args(config, tmp_path)
-    first = LearnerState(args, RecordedReports(), 0)
+    first, saver = begin(args, RecordedReports())
     first.count(1000)
-    first.remember_if_due()
+    saver.remember_if_due()
     later = dataclasses.replace(args, predecessor_env_steps=1500)
-    successor = LearnerState(later, RecordedReports(), 0)
+    successor, saver = begin(later, RecordedReports())
     assert successor.lost_steps == 500
-    successor.remember_if_due()
+    saver.remember_if_due()
     assert LearnerState(later, RecordedReports(), 0).lost_steps == 0
 
 
-def test_no_checkpoint_is_due_while_updates_are_skipped(learner_state):
-    state, _ = learner_state
-    assert state.is_save_due
+def test_no_checkpoint_is_due_while_updates_are_skipped(begun):
+    state, saver = begun.state, begun.saver
+    assert saver.is_save_due
     state.updater.skipped.count(torch.ones(()))
-    assert not state.is_save_due
+    assert not saver.is_save_due
     state.updater.skipped.count(torch.zeros(()))
-    assert state.is_save_due
+    assert saver.is_save_due
 
 
 @pytest.mark.parametrize("prefix", ["model/", "optimizer/"])
-def test_what_is_not_finite_is_neither_saved_nor_kept_for_a_successor(learner_state, prefix, tmp_path):
-    state, reports = learner_state
+def test_what_is_not_finite_is_neither_saved_nor_kept_for_a_successor(begun, prefix, tmp_path):
+    state, reports = begun.state, begun.reports
     for parameter in state.updater.model.parameters():
         parameter.grad = torch.ones_like(parameter)
     state.updater._optimizer.step(torch.zeros(()))
@@ -207,8 +221,8 @@ def test_what_is_not_finite_is_neither_saved_nor_kept_for_a_successor(learner_st
     ]
     with torch.no_grad():
         spoiled[0].view(-1)[0] = math.nan
-    assert not state.save()
-    state.remember_if_due()
+    assert not begun.saver.save()
+    begun.saver.remember_if_due()
     assert reports.sent == [SaveFailed("the weights are not finite")]
     assert checkpoint.latest(tmp_path / "checkpoints") is None
-    assert state._args.recoveries[0].read() is None
+    assert begun.args.recoveries[0].read() is None

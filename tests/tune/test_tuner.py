@@ -11,7 +11,7 @@ import yaml
 from rich.console import Console
 
 from sf.envs.errors import UsageError
-from sf.learner.state import _NOT_SAVED
+from sf.learner.checkpoints.saver import _NOT_SAVED
 from sf.run.beginning.starting_flags import make_config
 from sf.storage.run_dir import RunDir
 from sf.tune import results

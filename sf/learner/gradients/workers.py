@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -34,13 +34,18 @@ from sf.model.registry import build_model
 _ROUNDING = 1e-6
 _MOST_DEATHS = 10  # of workers that are replaced
 
-Unroll = Callable[[Inputs], UnrollOutput]
+
+class LostPart(NamedTuple):
+    """Holds what a worker that has died was to go backward from: its inputs, and the gradients of their output."""
+
+    inputs: Inputs
+    output_gradients: tuple[Tensor, Tensor]
 
 
 class GradientWorkers:
-    """Computes the network with the help of other processes, as far as that pays.
+    """Lets other processes compute parts of the network, as far as that pays.
 
-    If one dies, the learner computes its part and starts a new one, unless too many have died.
+    If one dies, the learner computes its part, and a new one is started unless too many have died.
     """
 
     def __init__(
@@ -76,6 +81,7 @@ class GradientWorkers:
             self._workers.append(_Worker(f"gradients-{policy_id}-{idx}", build, self._weights, part, bfloat16))
             self._workers[-1].start()
         self._at_work: list[_Worker] = []
+        self._is_cut_by_rows = False  # else by columns
         self._num_deaths = 0
         self._waited_s = 0.0
 
@@ -86,33 +92,43 @@ class GradientWorkers:
             return 0.0
         return self._share.value if self._fixed_share is None else self._fixed_share
 
-    def unroll(self, model: Any, unroll: Unroll, inputs: Inputs) -> UnrollOutput:
-        """`unroll(inputs)`, in parts. unroll: that of `model`, in the precision of the learner.
+    def begin(self, model: Any, inputs: Inputs) -> list[Inputs]:
+        """Give each worker its part of the inputs. Returns all parts, of which the first is the learner's own.
 
-        Where gradients are wanted, call `add_gradients` after the backward pass.
+        Call `outputs` and `joined` next. Where gradients are wanted, call `add_gradients` after the backward pass.
         """
-        self._at_work = []
         parts = self._cut(inputs, has_memory=bool(model.state_size))
-        if len(parts) == 1:
-            return unroll(inputs)
-        write_flat(model, self._weights)
-        self._at_work = self._workers[: len(parts) - 1]
+        self._at_work, self._is_cut_by_rows = self._workers[: len(parts) - 1], inputs.first.shape[1] == 1
+        if self._at_work:
+            write_flat(model, self._weights)
         for worker, part in zip(self._at_work, parts[1:], strict=True):
             worker.begin(part)
-        own = unroll(parts[0])
-        outputs = [own, *(self._timed(worker.output, unroll) for worker in self._at_work)]
-        if inputs.first.shape[1] == 1:  # the last row of a part is the first of the next
+        return parts
+
+    def outputs(self) -> list[UnrollOutput | None]:
+        """Wait for the outputs of the workers' parts, and return them; None for a worker that has died."""
+        return [self._timed(worker.output) for worker in self._at_work]
+
+    def joined(self, outputs: list[UnrollOutput]) -> UnrollOutput:
+        """Returns the output of all parts together."""
+        if len(outputs) == 1:
+            return outputs[0]
+        if self._is_cut_by_rows:  # the last row of a part is the first of the next
             values = [*(output.value[:-1] for output in outputs[:-1]), outputs[-1].value]
             return UnrollOutput(torch.cat([output.params for output in outputs]), torch.cat(values))
         return UnrollOutput(*(torch.cat(each, dim=1) for each in zip(*outputs, strict=True)))
 
-    def add_gradients(self, unroll: Unroll, parameters: list[nn.Parameter]) -> None:
-        """Of the workers' parts to those of the parameters."""
+    def add_gradients(self, parameters: list[nn.Parameter]) -> list[LostPart]:
+        """Add the gradients of the workers' parts to those of the parameters. Returns the parts that are missing."""
+        lost = []
         for worker in self._at_work:
-            self._timed(worker.add_gradients, unroll, parameters)
+            part = self._timed(worker.add_gradients, parameters)
+            if part is not None:
+                lost.append(part)
             if worker.is_gone:
                 self._replace(worker)
         self._at_work = []
+        return lost
 
     def measured(self, num_steps: int, busy_s: float, for_batch_s: float) -> None:
         """An iteration is done: its optimiser steps, the seconds that they took, and those of waiting for its data."""
@@ -206,12 +222,12 @@ class _Worker:
         shared.first.copy_(inputs.first)
         self._send(Forward(num_rows, num_columns, self._with_gradients))
 
-    def output(self, unroll: Unroll) -> UnrollOutput:
-        """Waits for it."""
+    def output(self) -> UnrollOutput | None:
+        """Wait for the output of its part, and return it; None if it has died."""
         assert self._inputs is not None
         self._receive()
         if self.is_gone:
-            return unroll(self._inputs)
+            return None
         output = self._part.output(*self._inputs.first.shape)
         if not self._with_gradients:
             return UnrollOutput(*(tensor.clone() for tensor in output))
@@ -227,21 +243,23 @@ class _Worker:
             shared.copy_(gradient)
         self._send(Backward())
 
-    def add_gradients(self, unroll: Unroll, parameters: list[nn.Parameter]) -> None:
-        """Waits for them. Does nothing where the output was computed by the learner itself."""
+    def add_gradients(self, parameters: list[nn.Parameter]) -> LostPart | None:
+        """Wait for the gradients and add them; if it has died, return its part. Does nothing if the learner computed
+        the output itself."""
         if self._output_gradients is None:
-            return
+            return None
         assert self._inputs is not None
+        lost = LostPart(self._inputs, self._output_gradients)
+        self._inputs = self._output_gradients = None
         self._receive()
         if self.is_gone:
-            torch.autograd.backward(list(unroll(self._inputs)), list(self._output_gradients))
-        else:
-            for parameter, gradient in zip(parameters, self._part.gradients(parameters), strict=True):
-                if parameter.grad is not None:
-                    parameter.grad += gradient
-                elif gradient.any():  # else it may be frozen, and must not become a part of the optimiser's state
-                    parameter.grad = gradient.clone()
-        self._inputs = self._output_gradients = None
+            return lost
+        for parameter, gradient in zip(parameters, self._part.gradients(parameters), strict=True):
+            if parameter.grad is not None:
+                parameter.grad += gradient
+            elif gradient.any():  # else it may be frozen, and must not become a part of the optimiser's state
+                parameter.grad = gradient.clone()
+        return None
 
     def end(self) -> None:
         self._connection.close()

@@ -1,7 +1,7 @@
-"""One optimiser step: forward pass, loss, backward pass, and the step itself, by a program or by PyTorch's operations.
+"""Takes an optimiser step: forward pass, loss, backward pass and update, by a program or by PyTorch's operations.
 
-A step whose loss or gradients are not finite changes nothing: weights, moments and statistics stay as they were. Nor
-does one without a sample, which Adam's momentum would take.
+A step whose loss or gradients are not finite changes nothing: weights, moments and statistics stay as they were. A
+step without a sample changes nothing either, though Adam's momentum would move the weights.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sf.ranks.ranks import Ranks
 
 
 class OptimizerStep:
-    """The steps of one network, which is on one device."""
+    """Takes the optimiser steps of one network."""
 
     def __init__(
         self,
@@ -41,8 +41,8 @@ class OptimizerStep:
         ranks: Ranks,
         faster_step: FasterStep | None,
     ) -> None:
-        """gradient_workers: compute a part of each minibatch. ranks: who take each step together. faster_step: takes
-        the steps where it can."""
+        """gradient_workers: compute a part of each minibatch. ranks: take each step together. faster_step: takes the
+        steps that it can."""
         assert ranks.size == 1 or (gradient_workers is None and faster_step is None)
         self._model = model
         self._parameters = list(model.parameters())
@@ -59,43 +59,44 @@ class OptimizerStep:
 
     @property
     def workers(self) -> GradientWorkers | None:
-        """Those that may be of use: a compiled step leaves nothing for them."""
+        """Returns the gradient workers if they may be of use: a compiled step leaves nothing for them."""
         return self._gradient_workers if self.helper is self._gradient_workers else None
 
     @property
     def helper(self) -> GradientWorkers | FasterStep | None:
-        """What takes idle cores at present, and is to be told what was measured."""
+        """Returns what uses idle cores at present, and decides how many by what is measured."""
         faster = self._faster_step
         return faster if faster is not None and faster.is_at_work else self._gradient_workers
 
     def begin_iteration(self) -> None:
-        """Called before the steps of each."""
+        """Call this before the steps of an iteration."""
         if self._faster_step is not None:
             self._faster_step.look()
 
     def take(self, part: Cut, config: LearnerConfig, config_now: LearnerConfig) -> dict[str, Tensor]:
-        """Take one. Returns its metrics, 0-dim, and `is_skipped`, 1 or 0.
+        """Take one step. Returns its metrics, 0-dim, and `is_skipped`, 1 or 0.
 
-        config, config_now: of the run, and with what its progress has changed.
+        config: of the run. config_now: the same with what the run's progress has changed.
         """
         faster = self._faster_step
         if faster is not None and faster.takes(part, config):
+            # It compares its steps with `_take_own`, and may record one.
             weights = coefficients(config_now)
             return faster.step(part, weights, lambda minibatch, w: self._take_own(minibatch, config_now, w))
         return self._take_own(part.taken(), config_now)
 
     def evaluate(self, batch: Batch) -> tuple[ActionDistribution, Tensor]:
-        """The policy of [T, B] and the values [T+1, B] in the critic's scale, float32."""
-        inputs = Inputs(batch.obs, batch.state, batch.first)
-        workers = self.workers
-        out = self._unroll(inputs) if workers is None else workers.unroll(self._model, self._unroll, inputs)
+        """Returns the policy of [T, B] and the values [T+1, B] in the critic's scale, float32."""
+        out = self._unroll_in_parts(Inputs(batch.obs, batch.state, batch.first))
         return ActionDistribution(self._action_spec, out.params), out.value
 
     def _take_own(
         self, minibatch: Minibatch, config: LearnerConfig, coefficients: Tensor | None = None
     ) -> dict[str, Tensor]:
-        """With PyTorch's operations. What it does beyond network and loss, `training_step` does, too. coefficients: of
-        the terms of the loss, in the place of those of `config`."""
+        """Take one step with PyTorch's operations. What it does beyond network and loss, `training_step` does, too.
+
+        coefficients: of the terms of the loss, in the place of those of `config`.
+        """
         self._optimizer.zero_grad()
         result, target = self._loss(minibatch, config, coefficients)
         grad_norm = self._make_gradients(result.loss, config.max_grad_norm)
@@ -108,16 +109,27 @@ class OptimizerStep:
         return {**result.metrics, "loss": loss, "grad_norm": grad_norm, "is_skipped": is_skipped}
 
     def _loss(self, minibatch: Minibatch, config: LearnerConfig, coefficients: Tensor | None) -> tuple[PPOLoss, Tensor]:
-        """The loss, and the value targets [T, B] in the scale of returns."""
+        """Returns the loss, and the value targets [T, B] in the scale of returns."""
         policy, value = self.evaluate(minibatch.batch)
         return minibatch_loss(config, minibatch, policy, value, self._model.value_norm, self._ranks, coefficients)
 
     def _make_gradients(self, loss: Tensor, max_norm: float) -> Tensor:
-        """Those of all parameters, clipped unless max_norm is 0. Returns their global norm before that, 0-dim."""
+        """Compute all gradients, and clip them unless max_norm is 0. Returns their global norm before that, 0-dim."""
         (loss * self._ranks.size).backward()  # the mean of the ranks' gradients is then the sum of those of their parts
         if self.workers is not None:
-            self.workers.add_gradients(self._unroll, self._parameters)
+            for lost in self.workers.add_gradients(self._parameters):
+                torch.autograd.backward(list(self._unroll(lost.inputs)), list(lost.output_gradients))
         return torch.nn.utils.clip_grad_norm_(self._parameters, max_norm or float("inf"))
+
+    def _unroll_in_parts(self, inputs: Inputs) -> UnrollOutput:
+        """Run the network with the help of the gradient workers, and without them where one has died."""
+        workers = self.workers
+        if workers is None:
+            return self._unroll(inputs)
+        parts = workers.begin(self._model, inputs)
+        own = self._unroll(parts[0])  # while they compute theirs
+        pairs = zip(parts[1:], workers.outputs(), strict=True)
+        return workers.joined([own, *(self._unroll(part) if output is None else output for part, output in pairs)])
 
     def _unroll(self, inputs: Inputs) -> UnrollOutput:
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._bfloat16):
@@ -126,7 +138,7 @@ class OptimizerStep:
 
 
 class _Unroll(nn.Module):
-    """`unroll` of a network as the forward pass of a module, which is what ranks join."""
+    """Makes the `unroll` of a network the forward pass of a module, which ranks can join."""
 
     def __init__(self, network: Any) -> None:
         super().__init__()

@@ -67,7 +67,7 @@ def _iteration_seconds(args: LearnerArgs, state_size: int) -> float:
     def seconds_of_one() -> float:
         began = time.perf_counter()
         with failures_of_the_network(updater.model):
-            updater.train_iteration(batch, share_done=0.0, after_step=lambda: None)
+            updater.train_iteration(batch, share_done=0.0)
         gpu.now(device).wait()
         return time.perf_counter() - began
 

@@ -15,8 +15,7 @@ import torch
 
 from sf.config import Config
 from sf.envs import ActionSpec
-from sf.learner.checkpoints.snapshot import make_checkpoint
-from sf.learner.checkpoints.tensors import RNG
+from sf.learner.checkpoints.content import RNG, make_checkpoint
 from sf.learner.update import Updater
 from sf.play.named_checkpoint import find_checkpoint, num_policies, require_whole_state
 from sf.players.snapshots import beginning_of

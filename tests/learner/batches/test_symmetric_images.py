@@ -138,7 +138,7 @@ def test_what_is_learned_here_is_known_in_the_image(has_symmetry, flags):
     updater = Updater(config, SPACE, ActionSpec((A,), 0), False, CPU, symmetries=symmetries)
     steps = 0
     for _ in range(20):
-        steps += updater.train_iteration(random_batch(), 0.0, lambda: None)
+        steps += updater.train_iteration(random_batch(), 0.0)
         updater.version = 1  # data is as new as it can be
     image, _ = SymmetricImages([MIRROR], CPU).one_of(random_batch(), torch.ones(T, B, dtype=torch.bool))
     with torch.no_grad():

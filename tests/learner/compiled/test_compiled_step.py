@@ -57,7 +57,7 @@ class Learner:
         torch.manual_seed(5)  # of the order of the samples
         for seed in range(first_seed, first_seed + num_iterations):
             batch = make_batch(self.space, self.spec, seed, self.updater.version, size=size)
-            self.updater.train_iteration(batch, 0.1 * seed, lambda: None)
+            self.updater.train_iteration(batch, 0.1 * seed)
 
     def weights(self):
         return {name: tensor.clone() for name, tensor in self.updater.model.state_dict().items()}
@@ -187,7 +187,7 @@ def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(followed_only)
     before = {name: tensor.clone() for name, tensor in before.items() if name != "rng"}
     batch = make_batch(learner.space, learner.spec, 2, learner.updater.version)
     batch.continuous[:] = math.inf
-    learner.updater.train_iteration(batch, 0.5, lambda: None)
+    learner.updater.train_iteration(batch, 0.5)
     after = learner.updater.tensors()
     for name, tensor in before.items():
         if "obs_norm" not in name:  # merged before the first step
@@ -205,7 +205,7 @@ def test_a_step_without_a_sample_changes_nothing_and_is_not_counted(followed_onl
     batch = make_batch(learner.space, learner.spec, 2, learner.updater.version)
     batch.valid[:] = False
     num_runs = learner.compiled._runner.num_runs
-    learner.updater.train_iteration(batch, 0.5, lambda: None)
+    learner.updater.train_iteration(batch, 0.5)
     assert learner.compiled._runner.num_runs == num_runs + 4
     assert_same(learner.weights(), before, tolerance=0.0)
     assert learner.updater.skipped.total == 0

@@ -61,7 +61,7 @@ class Steps:
             for seed in range(num_steps_before + 1):
                 batch = make_batch(space, spec, seed, updater.version, self.network.state_size, SIZE)
                 self.trial = Trial(self.network, self.optimizer)
-                updater.train_iteration(batch, 0.0, lambda: None)
+                updater.train_iteration(batch, 0.0)
         self.cut, _, self.config = taken[-1]
         self.tolerance = TOLERANCE[bfloat16]
         with pytest.MonkeyPatch.context() as patch:

@@ -48,7 +48,7 @@ class Learner:
         torch.manual_seed(5)  # of the order of the samples
         for seed in range(first_seed, first_seed + num_iterations):
             batch = make_batch(self.space, self.spec, seed, self.updater.version, self.updater.model.state_size)
-            self.updater.train_iteration(on(self.device, batch), 0.1 * seed, lambda: None)
+            self.updater.train_iteration(on(self.device, batch), 0.1 * seed)
 
     def weights(self):
         return {name: tensor.clone() for name, tensor in self.updater.model.state_dict().items()}
@@ -156,7 +156,7 @@ def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(device):
     before = learner.weights()
     batch = make_batch(learner.space, learner.spec, 9, learner.updater.version)
     batch.reward.fill_(float("nan"))
-    learner.updater.train_iteration(on(device, batch), 0.0, lambda: None)
+    learner.updater.train_iteration(on(device, batch), 0.0)
     assert learner.updater.skipped.total == learner.config.learner.steps_per_iteration
     after = learner.weights()
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items() if "normalizer" not in name)

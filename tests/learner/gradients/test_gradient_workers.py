@@ -98,7 +98,7 @@ def trained(config, workers=None, num_iterations=2, bfloat16=False):
     """The weights, and what was measured."""
     updater = make_updater(config, workers, bfloat16)
     for seed in range(num_iterations):
-        updater.train_iteration(make_batch(config, seed), 0, lambda: None)
+        updater.train_iteration(make_batch(config, seed), 0)
     return numbers_of(updater.model), updater.pop_metrics()
 
 
@@ -180,7 +180,7 @@ def test_a_loss_that_is_not_finite_changes_nothing(closing):
     batch = make_batch(config)
     batch.reward.fill_(float("nan"))
     before = [parameter.detach().clone() for parameter in updater.model.parameters()]
-    updater.train_iteration(batch, 0, lambda: None)
+    updater.train_iteration(batch, 0)
     assert all(torch.equal(old, new) for old, new in zip(before, updater.model.parameters(), strict=True))
     assert updater.skipped.in_row == 2
 

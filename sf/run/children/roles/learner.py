@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sf.learner.args import LearnerArgs
-from sf.learner.end_of_run import EndOfRun
+from sf.learner.args import EndOfRun, LearnerArgs
 from sf.learner.worker import learner
 from sf.processes.fork_servers import NETWORKS
 from sf.run.children.roles.role import Role, Start
