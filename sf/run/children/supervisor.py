@@ -27,6 +27,7 @@ from sf.run.children.roles.table import ROLES
 from sf.run.children.starter import Starter
 from sf.run.children.verdict import ChildError, Death, QueueLostError, failure_after
 from sf.run.children.watchdog import Watchdog
+from sf.run.learner_orders import LearnerOrders
 from sf.run.memory import RunMemory
 from sf.storage import checkpoint_names
 
@@ -38,9 +39,9 @@ _FINISH_WITHIN_S = 120.0  # the learner: an iteration, and the last checkpoint
 class Supervisor:
     """failure: why the run cannot go on, if so."""
 
-    def __init__(self, memory: RunMemory, roles: Sequence[Role] = ROLES) -> None:
+    def __init__(self, memory: RunMemory, learner_orders: LearnerOrders, roles: Sequence[Role] = ROLES) -> None:
         self.failure: Exception | None = None
-        self.starter = Starter(memory)
+        self.starter = Starter(memory, learner_orders)
         self._memory = memory
         self._roles = roles
         by_name = {role.name: role for role in roles}

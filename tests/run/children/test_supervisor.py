@@ -27,6 +27,7 @@ from sf.processes.reports import (
 from sf.queues import LockedQueueError, PipeQueue
 from sf.run.children import starter, supervisor, watchdog
 from sf.run.children.supervisor import Supervisor
+from sf.run.learner_orders import LearnerOrders
 from sf.slots import FILLING, FREE, FULL
 
 TIMEOUT_S = 10.0
@@ -71,7 +72,7 @@ class Run:
         monkeypatch.setattr(watchdog, "time", clock)
         monkeypatch.setattr(fork_servers, "start_for_training", lambda: None)
         monkeypatch.setattr(starter, "start_child", self._start)
-        self.supervisor = Supervisor(self.memory)
+        self.supervisor = Supervisor(self.memory, LearnerOrders(progress=None))
         self.supervisor.start(lambda: False)
 
     def _start(self, server, role, idx, body, args):

@@ -1,31 +1,41 @@
-"""What the parent decides between two reports of its children: evolution, who meets whom, what is evaluated."""
+"""The controllers of a run decide between two reports of its children: evolution, matches, evaluations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
 from sf.metrics.progress import Progress
 from sf.players.exploiters import Exploiters
 from sf.players.matchmaker import Matchmaker
 from sf.population.controller import Population
-from sf.run.children.starter import Starter
 from sf.run.evaluations.orders import EvaluatorOrders
+from sf.run.learner_orders import LearnerOrders
 from sf.run.memory import RunMemory
 from sf.storage.checkpoint import Checkpoint
 
 
-class Decisions:
-    """Those who decide. What a run has none of is None.
+class Controllers:
+    """Holds the controllers of a run. One that the run does not have is None.
 
-    orders: to the evaluator. population: with population-based training. matchmaker: with players that do not learn.
+    orders: sends orders to the evaluator. population: evolves the policies. matchmaker: chooses fixed opponents.
     """
 
-    def __init__(self, memory: RunMemory, starter: Starter, progress: Progress, say: Callable[[str], None]) -> None:
-        """say: tells the user. Raises ValueError where a record of earlier decisions is damaged."""
+    def __init__(
+        self,
+        memory: RunMemory,
+        learner_orders: LearnerOrders,
+        resumed_steps: int,
+        progress: Progress,
+        say: Callable[[str], None],
+    ) -> None:
+        """resumed_steps: env steps of earlier parts of the run. say: tells the user.
+
+        Raises ValueError if a record of earlier decisions is damaged.
+        """
         self._memory = memory
-        self._starter = starter
+        self._learner_orders = learner_orders
+        self._resumed_steps = resumed_steps
         self._progress = progress
         self._say = say
         self.orders = self._make_orders()
@@ -33,6 +43,7 @@ class Decisions:
         self.matchmaker = None if memory.seats is None else self._make_matchmaker()
 
     def act_if_due(self) -> None:
+        """Let each controller do what is due."""
         self.orders.give_if_due()
         if self.population is not None:
             self.population.evolve_if_due()
@@ -41,17 +52,17 @@ class Decisions:
 
     @property
     def why_over(self) -> str | None:
-        """Why the run cannot go on, if so."""
+        """The reason why the run cannot go on, or None."""
         return None if self.matchmaker is None else self.matchmaker.why_over
 
     def before_record(self) -> None:
-        """Write down what has happened, and give the next record its metrics."""
+        """Write down what has happened, and add to the metrics of the next record."""
         if self.matchmaker is not None:
             self.matchmaker.write()
             self._progress.add_to_record(self.matchmaker.metrics())
 
     def end(self) -> None:
-        """No child lives any more."""
+        """Finish once no child lives any more."""
         self.orders.end()
         if self.matchmaker is not None:
             self.matchmaker.end()
@@ -64,7 +75,7 @@ class Decisions:
                 FILM: config.video_every_env_steps,
                 EXPLOIT: config.exploitability_every_env_steps,
             },
-            sum(self._starter.resumed_steps),
+            self._resumed_steps,
             self._memory.evaluations,
             self._progress,
             self._say,
@@ -78,10 +89,10 @@ class Decisions:
             self._memory.run_dir,
             self._progress,
             self._memory.shaping,
-            self._order,
+            self._learner_orders.order,
             self._say,
         )
-        self._starter.hyperparameters = population.hyperparameters_of_learner
+        self._learner_orders.hyperparameters = population.hyperparameters_of_learner
         return population
 
     def _make_matchmaker(self) -> Matchmaker:
@@ -103,11 +114,6 @@ class Decisions:
             memory.recoveries,
             self._progress,
             plan.config.run.seed,
-            self._order,
+            self._learner_orders.order,
             self._say,
         )
-
-    def _order(self, policy_id: int, **order: Any) -> None:
-        """Tell the learner of a policy, and whoever watches, what was decided."""
-        self._progress.policies[policy_id].note_order(order["copies"], begins_anew="begins_from" in order)
-        self._starter.links.order(policy_id, **order)
