@@ -14,7 +14,7 @@ import numpy as np
 
 from sf.envs import UsageError
 from sf.league import record
-from sf.league.record import Anew, Begun, Match, Player, Reference, policy_name
+from sf.league.record import ExploiterReset, ExploiterRestarted, Match, Player, Reference, policy_name
 from sf.metrics.progress import Progress
 from sf.players.config import PlayersConfig
 from sf.players.earlier_record import EarlierRecord
@@ -152,7 +152,7 @@ class Matchmaker:
         elif self._exploiters.is_to_begin(policy_id):
             self._progress.policies[policy_id].begin_anew()
             self._settled.discard(policy_id)
-            row = Begun(policy_id, self._progress.policies[policy_id].env_steps)
+            row = ExploiterRestarted(policy_id, self._progress.policies[policy_id].env_steps)
             self._exploiters.add(row)
             self._pool.begin_anew(row)
             self._record.add(row)
@@ -260,7 +260,7 @@ class Matchmaker:
         why = "has won" if self._exploiters.has_won(policy_id) else "has not won in exploiter_env_steps"
         if not self._take_snapshot(policy_id):
             return
-        row = Anew(policy_id, self._progress.policies[policy_id].env_steps)
+        row = ExploiterReset(policy_id, self._progress.policies[policy_id].env_steps)
         self._exploiters.add(row)
         self._record.add(row)
         self._to_begin_anew[policy_id] = why

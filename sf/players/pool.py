@@ -14,7 +14,7 @@ import numpy as np
 from sf.league.bradley_terry import Rating
 from sf.league.openskill_ratings import OpenskillRatings
 from sf.league.payoffs import meetings, result
-from sf.league.record import Begun, Match, Player, Row, policy_name
+from sf.league.record import ExploiterRestarted, Match, Player, Row, policy_name
 from sf.players.config import OpponentChoice
 from sf.players.opponent_choice import probabilities, quality_after_win
 
@@ -47,7 +47,7 @@ class Pool:
                 self.join(row)
             elif isinstance(row, Match):
                 self.add(row)
-            elif isinstance(row, Begun):
+            elif isinstance(row, ExploiterRestarted):
                 self.begin_anew(row)
 
     def join(self, player: Player) -> None:
@@ -88,7 +88,7 @@ class Pool:
         self._counted[policy_id][idx] += matches
         return matches
 
-    def begin_anew(self, row: Begun) -> None:
+    def begin_anew(self, row: ExploiterRestarted) -> None:
         """An exploiter is rated as a new player from now on."""
         if self._ratings is not None:
             self._ratings.add(row)
