@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 
-from sf.processes import fork_servers
 from sf.processes.child import Child
 from sf.processes.reports import GivenUp, Killed, SavedFor, Say
 from sf.processes.stopping import Signals
@@ -23,6 +22,7 @@ from sf.run.children.living import Event, LivingChildren, Phase
 from sf.run.children.replacing import Replacer
 from sf.run.children.restarts import RestartBudget, RestartBudgets
 from sf.run.children.roles.role import Role
+from sf.run.children.roles.servers import start_fork_servers
 from sf.run.children.roles.table import ROLES
 from sf.run.children.starter import Starter
 from sf.run.children.verdict import ChildError, Death, QueueLostError, failure_after
@@ -68,12 +68,13 @@ class Supervisor:
 
     def start(self, is_interrupted: Callable[[], bool]) -> None:
         """Start all children."""
-        fork_servers.start_for_training()
+        start_fork_servers()
         self._living.add(self.starter.all_of(self._roles, is_interrupted))
 
     def receive(self, wakeup: Connection, timeout_s: float) -> list[Event]:
         """Wait for reports, deaths or a wake-up, at most this long; replace what has died."""
-        fork_servers.unsuspend_all()
+        for role in self._roles:
+            role.server.unsuspend()
         pipes = [child.connection for child in self._living if not child.connection.closed]
         sentinels = [child.process.sentinel for child in self._living]
         ready = connection.wait([*pipes, *sentinels, wakeup], min(timeout_s, self._check_every_s))

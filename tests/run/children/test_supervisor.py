@@ -11,7 +11,6 @@ import pytest
 from allocated import allocate
 
 from sf.config import Config
-from sf.processes import fork_servers
 from sf.processes.child import Child
 from sf.processes.reports import (
     Episodes,
@@ -70,7 +69,7 @@ class Run:
         clock = SimpleNamespace(monotonic=lambda: self.now)
         monkeypatch.setattr(supervisor, "time", clock)
         monkeypatch.setattr(watchdog, "time", clock)
-        monkeypatch.setattr(fork_servers, "start_for_training", lambda: None)
+        monkeypatch.setattr(supervisor, "start_fork_servers", lambda: None)
         monkeypatch.setattr(starter, "start_child", self._start)
         self.supervisor = Supervisor(self.memory, LearnerOrders(progress=None))
         self.supervisor.start(lambda: False)
