@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
 from sf.metrics.progress import Progress
+from sf.players.exploiter_resets import ExploiterResets
 from sf.players.exploiters import Exploiters
+from sf.players.league_record import LeagueRecord
+from sf.players.match_results import MatchResults
 from sf.players.matchmaker import Matchmaker
+from sf.players.pool import Pool
+from sf.players.pool_growth import PoolGrowth
+from sf.players.seat_keeper import SeatKeeper
+from sf.players.snapshots import Snapshots
 from sf.population.controller import Population
 from sf.run.evaluations.orders import EvaluatorOrders
 from sf.run.learner_orders import LearnerOrders
 from sf.run.memory import RunMemory
 from sf.storage.checkpoint import Checkpoint
+from sf.storage.match_journal import JournalReader
 
 
 class Controllers:
@@ -40,7 +50,9 @@ class Controllers:
         self._say = say
         self.orders = self._make_orders()
         self.population = self._make_population() if memory.plan.config.population.with_pbt else None
-        self.matchmaker = None if memory.seats is None else self._make_matchmaker()
+        self.matchmaker: Matchmaker | None = None
+        if memory.seats is not None:
+            self.matchmaker = make_matchmaker(memory, progress, learner_orders.order, say)
 
     def act_if_due(self) -> None:
         """Let each controller do what is due."""
@@ -95,25 +107,30 @@ class Controllers:
         self._learner_orders.hyperparameters = population.hyperparameters_of_learner
         return population
 
-    def _make_matchmaker(self) -> Matchmaker:
-        memory, plan = self._memory, self._memory.plan
-        assert memory.seats is not None
-        return Matchmaker(
-            plan.config.players,
-            memory.run_dir.path,
-            plan.num_policies,
-            Exploiters(
-                plan.targets,
-                plan.config.players.exploiter_win_rate,
-                plan.config.players.exploiter_env_steps,
-            ),
-            {name: entrant if isinstance(entrant, Checkpoint) else None for name, entrant in plan.entrants.items()},
-            plan.reference,
-            memory.seats,
-            memory.channels.requests[memory.channels.player_worker_idx],
-            memory.recoveries,
-            self._progress,
-            plan.config.run.seed,
-            self._learner_orders.order,
-            self._say,
-        )
+
+def make_matchmaker(
+    memory: RunMemory, progress: Progress, order: Callable[..., None], say: Callable[[str], None]
+) -> Matchmaker:
+    """Begin the league in the run directory, or go on with it. order: sends an order to a learner.
+
+    Raises ValueError if its record is damaged, or a player cannot be written there.
+    """
+    plan, seats, run_dir = memory.plan, memory.seats, memory.run_dir.path
+    assert seats is not None
+    config = plan.config.players
+    players = {name: entrant if isinstance(entrant, Checkpoint) else None for name, entrant in plan.entrants.items()}
+    weights = dict(zip(players, config.opponent_weights, strict=True)) if config.opponent_weights else {}
+    exploiters = Exploiters(plan.targets, config.exploiter_win_rate, config.exploiter_env_steps)
+    record = LeagueRecord(run_dir, say)
+    held = record.held(plan.reference, players)
+    pool = Pool(plan.num_policies, record.earlier_rows(exploiters), held)
+    wake = memory.channels.requests[memory.channels.player_worker_idx]
+    rng = np.random.default_rng((plan.config.run.seed, record.num_earlier_rows))
+    keeper = SeatKeeper(seats, pool, weights, config.opponent_choice, wake, rng)
+    journal = JournalReader(run_dir, record.journals, say)
+    results = MatchResults(pool, exploiters, keeper, record, journal, progress)
+    growth = PoolGrowth(config, pool, keeper, record, Snapshots(run_dir, memory.recoveries, say), progress)
+    growth.add_named(players)
+    resets = ExploiterResets(exploiters, growth, results, progress, run_dir, order, say)
+    waits = config.waits_for_players
+    return Matchmaker(pool, exploiters, keeper, results, growth, resets, progress, waits, say)
