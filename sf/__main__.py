@@ -51,10 +51,10 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
             _launch(config)
         place.settle()
 
-        from sf.processes import fork_servers  # noqa: PLC0415
+        from sf.run.children.roles.servers import start_fork_servers  # noqa: PLC0415
 
         with ends.exit_status():
-            fork_servers.start_for_training()  # they import torch while this process does
+            start_fork_servers()  # they import torch while this process does
 
         gc.disable()  # imports leave nothing to collect, and looking for it takes a fifth of their time
         from sf.run.children.verdict import ChildError  # noqa: PLC0415

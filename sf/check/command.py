@@ -18,7 +18,7 @@ from sf.commands import cli
 from sf.config import Config
 from sf.envs.custom.given import given_env
 from sf.machine.cores import num_usable_cores
-from sf.processes import fork_servers
+from sf.run.children.roles.servers import start_fork_servers
 from sf.storage import output_file
 
 _DESCRIPTION = """\
@@ -55,7 +55,7 @@ def main(defaults: Mapping[str, Any] | None = None) -> None:
             raise ValueError("check is false: leave it out to train")
         if flags.json is not None:
             output_file.require_writable("json", flags.json)
-        fork_servers.start_for_training()
+        start_fork_servers()
         outcomes = []
         named = {*(defaults or {}), *cli.early_flags(args)}
         names_a_run = not named.isdisjoint(("env", "config"))

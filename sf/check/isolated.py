@@ -15,8 +15,8 @@ from typing import Any
 
 from sf.check.probe import Outcome, Probe, ProbeError
 from sf.processes.child import Child, start_child
-from sf.processes.fork_servers import NETWORKS, SIMULATORS
 from sf.processes.reports import Probed, Reports
+from sf.run.children.roles.servers import NETWORKS, SIMULATORS
 
 _GONE_WITHIN_S = 5.0  # for a killed process to end; one that waits for a broken driver may never do so
 

@@ -24,11 +24,12 @@ from sf.play.contestants import Contestant, require_spaces
 from sf.play.episodes import Played, make_lineups
 from sf.play.opponents import Opponent
 from sf.processes.child import Child, start_child
-from sf.processes.fork_servers import PLAYERS
+from sf.processes.fork_servers import ForkServer
 from sf.processes.reports import BegunAnew, EnvFault, EpisodesPlayed, Failed, Finished, Remark, Report
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 
+_SERVER = ForkServer([evaluation_worker.__module__])  # with simulators and networks
 _NEWS_EVERY_S = 5.0  # of the progress, where workers have none
 _SEED_KEY = 0x5C0E  # so that its environments differ from those that train
 
@@ -65,7 +66,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     num_envs = num_workers * envs_per_worker
     # In shared memory: the run may still go on, and remove a file before a worker has read it.
     players = {name: each if isinstance(each, Opponent) else _shared(each) for name, each in task.players.items()}
-    PLAYERS.ensure_running()
+    _SERVER.ensure_running()
     children = []
     evaluation = Evaluation(task.objective)
     try:
@@ -83,7 +84,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
                 device=task.device,
                 core=cores[idx % len(cores)] if num_workers >= len(cores) else None,
             )
-            children.append(start_child(PLAYERS, "player", idx, evaluation_worker, args))
+            children.append(start_child(_SERVER, "player", idx, evaluation_worker, args))
         on_progress(0, lineups.size)
         _collect(children, evaluation, lambda: on_progress(len(evaluation.episodes), lineups.size))
     finally:

@@ -16,7 +16,7 @@ from openskill.models import PlackettLuce
 from sf.league.bradley_terry import PER_LOG_ODDS, Rating
 from sf.league.payoffs import scores_of
 from sf.league.ratings import held_ratings, names_of
-from sf.league.record import Begun, Match, Player, Row, policy_name
+from sf.league.record import ExploiterRestarted, Match, Player, Row, policy_name
 
 _START_STD = 500.0
 _DRIFT_STD = 10.0  # what a policy that learns may have changed by since its last match
@@ -43,7 +43,7 @@ class OpenskillRatings:
             policy = None if row.policy is None else self._ratings.get(policy_name(row.policy))
             if policy is not None:  # a snapshot is its policy at this time
                 self._ratings.setdefault(row.name, policy)
-        elif isinstance(row, Begun):  # not at `Anew`: its earlier self plays on until the learner has the weights
+        elif isinstance(row, ExploiterRestarted):  # before, its earlier self plays on, though it is reset
             self._ratings.pop(policy_name(row.policy), None)
         elif isinstance(row, Match):
             self._rate(scores_of(row))

@@ -17,7 +17,7 @@ import numpy as np
 
 from sf.league.bradley_terry import PRIOR_STD, Comparisons, Rating, fit
 from sf.league.payoffs import meetings, result
-from sf.league.record import Anew, Match, Player, Reference, Row, policy_name
+from sf.league.record import ExploiterReset, Match, Player, Reference, Row, policy_name
 
 RANDOM = "random"
 DRIFT_STD = 200.0  # how far a policy that learns moves from point to point, before any result: a random walk
@@ -134,7 +134,7 @@ def _policy_of(snapshot: Player) -> str:
 
 
 def _beginnings(name: str, rows: Sequence[Row]) -> set[int]:
-    return {row.env_steps for row in rows if isinstance(row, Anew) and policy_name(row.policy) == name}
+    return {row.env_steps for row in rows if isinstance(row, ExploiterReset) and policy_name(row.policy) == name}
 
 
 def _times(name: str, rows: Sequence[Row], anew: Collection[int]) -> list[int]:

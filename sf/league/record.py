@@ -66,16 +66,16 @@ class Match:
 
 
 @dataclass(frozen=True)
-class Anew:
-    """A policy that learns is to have the weights that it began with. env_steps: that it has been trained on."""
+class ExploiterReset:
+    """An exploiter is to start again from the weights that it began with. env_steps: of its training so far."""
 
     policy: int
     env_steps: int
 
 
 @dataclass(frozen=True)
-class Begun:
-    """Its learner has them."""
+class ExploiterRestarted:
+    """The learner of an exploiter has the weights that a reset asked for."""
 
     policy: int
     env_steps: int
@@ -103,14 +103,14 @@ class Finished:
     env_faults: int = 0
 
 
-_KIND: Mapping[type, str] = {  # whose fields are those of the row
+_KIND: Mapping[type, str] = {  # the words on disk, which stay; the fields of these classes are those of the row
     Player: "player",
-    Anew: "anew",
-    Begun: "begun",
+    ExploiterReset: "anew",
+    ExploiterRestarted: "begun",
     Reference: "reference",
     Finished: "finished",
 }
-Row = Player | Match | Anew | Begun | Reference | Settings | Finished
+Row = Player | Match | ExploiterReset | ExploiterRestarted | Reference | Settings | Finished
 
 
 def append(path: Path, rows: Sequence[Row]) -> None:
@@ -239,8 +239,8 @@ def _finished(row: Mapping[str, Any]) -> Finished:
 _OF_KIND: Mapping[str, Callable[[Mapping[str, Any]], Row]] = {
     "player": _player,
     "match": _match,
-    "anew": lambda row: Anew(*_beginning(row)),
-    "begun": lambda row: Begun(*_beginning(row)),
+    "anew": lambda row: ExploiterReset(*_beginning(row)),
+    "begun": lambda row: ExploiterRestarted(*_beginning(row)),
     "reference": lambda row: Reference(_ratings(row["ratings"])),
     "tournament": lambda row: Settings({name: value for name, value in row.items() if name != "kind"}),
     "finished": _finished,

@@ -14,19 +14,20 @@ import numpy as np
 from sf.league.bradley_terry import Rating
 from sf.league.openskill_ratings import OpenskillRatings
 from sf.league.payoffs import meetings, result
-from sf.league.record import Begun, Match, Player, Row, policy_name
+from sf.league.record import ExploiterRestarted, Match, Player, Row, policy_name
 from sf.players.config import OpponentChoice
-from sf.players.opponent_choice import probabilities, quality_after_win
 
+_STEP_OF_QUALITY = 0.01  # eta in OpenAI Five
 _RECENT = 100  # matches against a player that a win rate is about
 _MATCHES_IN_A_ROW = 16  # about as many are in a seat: together they say how seldom a player is met
 _SINCE_SNAPSHOT = 200  # matches of this session against the pool that say whether a policy beats it
 
 
 class Pool:
-    """players: in the order in which they joined. idx: the position of a player there, by its name.
+    """players: in the order in which they joined. idx: the position of a player there, by its name. gone: the names of
+    those that cannot be loaded, as they are found.
 
-    last_snapshot: [P] env steps of the latest snapshot of each policy; None where there is none.
+    last_snapshot: [P] env steps of the latest snapshot of each policy; None if there is none.
     """
 
     def __init__(self, num_policies: int, rows: Iterable[Row] = (), held: Mapping[str, float] | None = None) -> None:
@@ -35,6 +36,8 @@ class Pool:
         self._ratings: OpenskillRatings | None = None
         self.players: list[Player] = []
         self.idx: dict[str, int] = {}
+        self.gone: set[str] = set()
+        self.num_policies = num_policies
         self._names = [policy_name(policy_id) for policy_id in range(num_policies)]
         self._quality: list[list[float]] = [[] for _ in range(num_policies)]
         self._num_met = [0] * num_policies  # matches of each policy against all players
@@ -47,11 +50,19 @@ class Pool:
                 self.join(row)
             elif isinstance(row, Match):
                 self.add(row)
-            elif isinstance(row, Begun):
+            elif isinstance(row, ExploiterRestarted):
                 self.begin_anew(row)
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether no player can be loaded, or there is none."""
+        return self.gone.issuperset(self.idx)
+
+    def player(self, name: str) -> Player:
+        return self.players[self.idx[name]]
+
     def join(self, player: Player) -> None:
-        """Its quality is the highest of the pool."""
+        """Add a player, whose quality is the highest of the pool."""
         self._ratings = self._ratings or OpenskillRatings(self._held or {player.name: 0.0})
         self._ratings.add(player)
         self.idx[player.name] = len(self.players)
@@ -65,8 +76,8 @@ class Pool:
             self._recent[policy_id].append(deque(maxlen=_RECENT))
 
     def add(self, match: Match, settled: Collection[int] = ()) -> None:
-        """A match is over. A win counts 1, a draw 0.5. settled: the policies that may beat the pool by it, see
-        `Matchmaker`."""
+        """Count a match: a win as 1, a draw as 0.5. settled: the policies that may beat the pool by it, see
+        `MatchResults`."""
         if self._ratings is not None:
             self._ratings.add(match)
         for name, other, score, other_score in meetings(match):
@@ -88,13 +99,13 @@ class Pool:
         self._counted[policy_id][idx] += matches
         return matches
 
-    def begin_anew(self, row: Begun) -> None:
-        """An exploiter is rated as a new player from now on."""
+    def begin_anew(self, row: ExploiterRestarted) -> None:
+        """Rate an exploiter as a new player from now on."""
         if self._ratings is not None:
             self._ratings.add(row)
 
     def probabilities(self, policy_id: int, choice: OpponentChoice) -> np.ndarray:
-        """[K] with which the policy is to meet each player."""
+        """Returns the probability with which the policy is to meet each player, [K]."""
         recent = self._recent[policy_id]
         return probabilities(
             choice,
@@ -110,15 +121,46 @@ class Pool:
         return len(results) == results.maxlen and float(np.mean(results)) >= win_rate
 
     def rating(self, policy_id: int) -> Rating | None:
-        """Of the policy as it is now; None before it has met anybody."""
+        """Returns the rating of the policy as it is now, or None before its first match."""
         if self._ratings is None or not any(self._recent[policy_id]):
             return None
         return self._ratings.of(self._names[policy_id])
 
     def win_rates(self, policy_id: int) -> dict[str, tuple[float, int]]:
-        """By player: the share of its latest matches that the policy won, and their number. A draw is half a win."""
+        """Returns by player the share of its latest matches that the policy won, a draw as half, and their number."""
         return {
             player.name: (sum(recent) / len(recent), len(recent))
             for player, recent in zip(self.players, self._recent[policy_id], strict=True)
             if recent
         }
+
+
+def probabilities(choice: OpponentChoice, quality: np.ndarray, wins: np.ndarray, matches: np.ndarray) -> np.ndarray:
+    """Returns the probabilities of the K players of a pool, [K], which add up to 1.
+
+    quality: [K], see `quality_after_win`. wins, matches: [K], those of the learning policy against each player of late.
+
+    quality: softmax(quality), of OpenAI et al. 2019, "Dota 2 with Large Scale Deep Reinforcement Learning", appendix on
+    opponent sampling. pfsp, pfsp_even: f(x) over its sum, where x is the win rate, f_hard(x) = (1 - x)^2 and
+    f_var(x) = x (1 - x), of Vinyals et al. 2019, "Grandmaster level in StarCraft II using multi-agent reinforcement
+    learning", methods. x is (wins + 1) / (matches + 2), so that no player is given up for good.
+    """
+    assert len(quality) == len(wins) == len(matches) > 0
+    win_rate = (wins + 1) / (matches + 2)
+    weights = {
+        "quality": np.exp(quality - quality.max()),
+        "pfsp": (1 - win_rate) ** 2,
+        "pfsp_even": win_rate * (1 - win_rate),
+        "uniform": np.ones(len(quality)),
+    }[choice]
+    return weights / weights.sum()
+
+
+def quality_after_win(quality: float, matches: float, num_players: int) -> float:
+    """Returns the quality of a player that the learning policy has beaten, of N in the pool.
+
+    q <- q - eta / (N p), so a player that is met often loses no more of its quality than others (OpenAI et al. 2019).
+    Draws and defeats do not change it. matches: 1 / p as it is found, the matches of the policy for each one against
+    this player. A player in a seat has many matches in a row, and in the meantime p changes with the quality.
+    """
+    return quality - _STEP_OF_QUALITY * matches / num_players

@@ -1,4 +1,4 @@
-"""Which player of the pool sits in which seat, and for how long."""
+"""Decides which player of the pool sits in which seat, and for how long."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sf.players.config import OpponentChoice
-from sf.players.opponent_choice import seat_weights
 from sf.players.pool import Pool
 from sf.queues import IndexQueue
 from sf.seats import Seats
@@ -45,53 +44,51 @@ class _Opponents:
 
 
 class SeatKeeper:
-    """The seats of all policies that are no exploiters.
+    """Keeps the seats of all policies that are no exploiters.
 
     Each policy is to meet a player with its probability, however few seats there are. Open seats are drawn by
     `seat_weights`, and a seat goes to the player that is owed the most matches. So the shares of many matches are the
     mean probabilities of their time, whatever closed seats and changed probabilities have done to a few of them.
 
-    seats: where the player worker and the rollout workers look. wake: the queue of the player worker. gone: players
-    that cannot be loaded, as they are found. weights: of players that are met as a fixed mixture, by name; empty: by
-    `choice`. record_all: counts the matches that have ended, writes all players to the record on disk, and returns
-    whether that has them now.
+    seats: where the player worker and the rollout workers look. wake: the queue of the player worker. weights: of
+    players that are met as a fixed mixture, by name; empty: by `choice`.
     """
 
     def __init__(
         self,
         seats: Seats,
-        num_policies: int,
         pool: Pool,
-        gone: Collection[str],
         weights: Mapping[str, float],
         choice: OpponentChoice,
         wake: IndexQueue,
         rng: np.random.Generator,
-        record_all: Callable[[], bool],
     ) -> None:
+        self.num_policies = seats.num_policies
         self._seats = seats
         self._pool = pool
-        self._gone = gone
         self._weights = weights
         self._choice: OpponentChoice = choice
         self._wake = wake
         self._rng = rng
-        self._record_all = record_all
         self._of_policy = [
             _Opponents(policy_id, [_Seat(seat) for seat in seats.of_policy(policy_id)])
-            for policy_id in range(num_policies)
+            for policy_id in range(self.num_policies)
         ]
         self.weigh()
 
-    def see_to(self, policy_id: int) -> None:
-        """The next step of `sf.seats` in each seat of this policy, where it is time for it."""
+    def see_to(self, policy_id: int, write_players: Callable[[], bool]) -> None:
+        """Take the next step of `sf.seats` in each seat of this policy for which it is time.
+
+        write_players: counts the matches that have ended, writes all players to the record on disk, and returns whether
+        that has them now.
+        """
         opponents = self._of_policy[policy_id]
         for seat in opponents.seats:
-            self._see_to(seat, opponents)
+            self._see_to(seat, opponents, write_players)
 
     def note_match(self, policy_id: int, names: Collection[str]) -> float | None:
-        """A match of this policy has ended. Returns the probability with which it was to meet the player of the pool
-        among these; None where it was a match of policies alone."""
+        """Note that a match of this policy has ended. Returns the probability with which it was to meet the player of
+        the pool among these, or None if policies alone have played."""
         opponents = self._of_policy[policy_id]
         met = [self._pool.idx[name] for name in names if name in self._pool.idx]
         if not met:
@@ -118,7 +115,7 @@ class SeatKeeper:
                 self._seats.weigh(seat.seat, float(weights[seat.player_idx]))
 
     def _probabilities(self, policy_id: int) -> np.ndarray:
-        """[K], 0 for those that are gone."""
+        """Returns the probability of each player, [K], which is 0 if it is gone."""
         players = self._pool.players
         if self._weights:
             chances = np.array([self._weights.get(player.name, 0.0) for player in players])
@@ -126,10 +123,10 @@ class SeatKeeper:
             chances = self._pool.probabilities(policy_id, self._choice)
         else:
             chances = np.zeros(0)
-        chances[[self._pool.idx[name] for name in self._gone]] = 0.0
+        chances[[self._pool.idx[name] for name in self._pool.gone]] = 0.0
         return chances / chances.sum() if chances.any() else chances
 
-    def _see_to(self, seat: _Seat, opponents: _Opponents) -> None:
+    def _see_to(self, seat: _Seat, opponents: _Opponents, write_players: Callable[[], bool]) -> None:
         if seat.is_open:
             if self._seats.has_failed(seat.seat) or self._is_long_enough(seat, opponents):
                 self._seats.set_open(seat.seat, False)
@@ -142,10 +139,10 @@ class SeatKeeper:
                 seat.opened_at = time.monotonic()
                 self._seats.set_open(seat.seat, True)
         elif self._seats.is_idle(seat.seat):
-            self._give(seat, opponents)
+            self._give(seat, opponents, write_players)
 
     def _is_long_enough(self, seat: _Seat, opponents: _Opponents) -> bool:
-        """For the player in this seat: another one is owed more matches."""
+        """Returns whether the player has had this seat for long enough: another one is owed more matches."""
         others_play = all(other.is_open for other in opponents.seats)
         needed_s = self._seats.loading_s(seat.seat) * self._seats.num_seats / _LOADING_SHARE
         if not others_play or time.monotonic() - seat.opened_at < needed_s:
@@ -154,12 +151,12 @@ class SeatKeeper:
         owed = opponents.owed
         return waiting.size > 0 and owed[waiting].max() - owed[seat.player_idx] >= _OWED_MATCHES
 
-    def _give(self, seat: _Seat, opponents: _Opponents) -> None:
-        """To the player without a seat of this policy that is owed the most, where there is one."""
+    def _give(self, seat: _Seat, opponents: _Opponents, write_players: Callable[[], bool]) -> None:
+        """Give it to the player without a seat of this policy that is owed the most, if there is one."""
         seat.player_idx = None
         # A journal says who has played by the place of a player in the record, so the record is written before the
         # first match.
-        if not self._waiting(opponents).size or not self._record_all():
+        if not self._waiting(opponents).size or not write_players():
             return
         waiting = self._waiting(opponents)
         owed = opponents.owed[waiting]
@@ -172,7 +169,20 @@ class SeatKeeper:
         self._wake.put(0)
 
     def _waiting(self, opponents: _Opponents) -> np.ndarray:
-        """The positions in the pool of those that have no seat of this policy, and may be met."""
+        """Returns the positions in the pool of players that may be met and have no seat of this policy."""
         may_be_met = opponents.probability > 0
         may_be_met[[seat.player_idx for seat in opponents.seats if seat.player_idx is not None]] = False
         return np.flatnonzero(may_be_met)
+
+
+def seat_weights(probability: np.ndarray, num_seats: int) -> np.ndarray:
+    """Returns how likely each of K players is beside the others that have a seat, [K].
+
+    probability: [K], adds up to 1, or is 0 where no player is left. A player for which one of S seats is too few
+    (S p >= 1, of what is left) has its own probability, and is to have a seat always. The others share the remaining
+    seats, and all weigh as much in them: tau with sum(min(1, p / tau)) = S. Where each of them is in a seat for p / tau
+    of the time, it is met with probability p (sampling with unequal probabilities, Horvitz and Thompson 1952).
+    """
+    rest = np.cumsum(np.sort(probability))[::-1][:num_seats]  # [min(K, S)] without the 0, 1, 2, ... likeliest
+    tau = (rest / (num_seats - np.arange(len(rest)))).min()
+    return np.maximum(probability, max(tau, np.finfo(np.float64).tiny))  # of a single seat, never 0 / 0

@@ -1,4 +1,4 @@
-"""Snapshots of the policies of a run: files in its directory, from which players are loaded."""
+"""Keeps snapshots of the policies of a run: files in its directory, from which players are loaded."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from sf.envs import UsageError
 from sf.league.record import Player, policy_name
 from sf.recovery import RecoveryMemory
 from sf.storage import checkpoint
@@ -17,17 +18,17 @@ _LOOK_FOR_STATE_EVERY_S = 1.0  # of a learner, for a snapshot that is due
 
 
 def beginning_of(run_dir: Path, policy_id: int) -> Path:
-    """The checkpoint from which an exploiter begins anew."""
+    """Returns the checkpoint from which an exploiter begins anew."""
     return run_dir / DIRECTORY / f"beginning_{policy_id:02d}.safetensors"
 
 
 def kept_at(run_dir: Path, name: str) -> Path:
-    """Where the weights of a player are, for as long as the run is there."""
+    """Returns where the weights of a player are, for as long as the run is there."""
     return run_dir / DIRECTORY / f"{name}.safetensors"
 
 
 class Snapshots:
-    """Those of a run. recoveries: by policy, the state that its learner keeps for a successor. say: tells the user."""
+    """recoveries: by policy, the state that its learner keeps for a successor. say: tells the user."""
 
     def __init__(self, run_dir: Path, recoveries: Sequence[RecoveryMemory], say: Callable[[str], None]) -> None:
         self._run_dir = run_dir
@@ -37,9 +38,9 @@ class Snapshots:
         self._is_failing = False
 
     def take(self, policy_id: int, last: int | None) -> Player | None:
-        """Of the state that the learner keeps for a successor, which may be some seconds old.
+        """Take a snapshot of the state that the learner keeps for a successor, which may be some seconds old.
 
-        last: env steps of the latest snapshot. None where there is nothing newer yet, or it cannot be written: the
+        last: env steps of the latest snapshot. Returns None if there is nothing newer yet, or it cannot be written: the
         caller tries again.
         """
         if time.monotonic() - self._looked_at[policy_id] < _LOOK_FOR_STATE_EVERY_S:
@@ -63,9 +64,14 @@ class Snapshots:
         return Player(name, policy_id, env_steps, path)
 
     def keep_entrant(self, name: str, saved: Checkpoint) -> Player:
-        """A player from elsewhere, of whom a copy is kept. Raises OSError where it cannot be written."""
-        path = self.keep(name, saved)
-        kept = checkpoint.load(kept_at(self._run_dir, name))  # perhaps by an earlier start, which has not joined it
+        """Keep a copy of a player from elsewhere. Raises UsageError if it cannot be written."""
+        try:
+            path = self.keep(name, saved)
+            kept = checkpoint.load(kept_at(self._run_dir, name))  # perhaps by an earlier start, which has not joined it
+        except OSError as error:
+            raise UsageError(
+                f"{self._run_dir / DIRECTORY} cannot be written ({error.strerror}): name another --train_dir"
+            ) from None
         return Player(name, path=path, weights=checkpoint.weights_of(kept))
 
     def keep(self, name: str, saved: Checkpoint) -> str:

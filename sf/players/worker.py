@@ -1,4 +1,4 @@
-"""The player worker: computes the actions of players that do not learn, seat by seat.
+"""The player worker: computes the actions of fixed opponents, seat by seat.
 
 Consumes   requests (group indices) of all groups in which a seat plays; new players in the seats.
 Produces   actions in the slots' rows; answers (group indices) to the inboxes; reports of players that cannot be loaded.
@@ -44,7 +44,7 @@ from sf.trust.named_code import require_trusted
 
 @dataclass(frozen=True)
 class PlayerWorkerArgs:
-    """Everything the player worker needs to know."""
+    """Holds everything the player worker needs to know."""
 
     directory: Path  # of NAME.safetensors
     trusts: bool  # the code that these name
@@ -64,7 +64,7 @@ class PlayerWorkerArgs:
 
 
 def player_worker(reports: Reports, args: PlayerWorkerArgs) -> None:
-    """Body of the process."""
+    """Is the body of the process."""
     configure(args.device, args.num_threads, deterministic=False)
     channel, counters = args.channel, args.counters
     players = _Players(args, reports)
@@ -82,7 +82,7 @@ def player_worker(reports: Reports, args: PlayerWorkerArgs) -> None:
 
 
 class _Players:
-    """Those that are in the seats."""
+    """Holds the players in the seats, and has them act."""
 
     def __init__(self, args: PlayerWorkerArgs, reports: Reports) -> None:
         self._args = args
@@ -190,7 +190,7 @@ class _Players:
 
 @dataclass(frozen=True)
 class _Seated:
-    """Who is in a seat."""
+    """Holds the player in a seat."""
 
     actors: Actors  # all of the run
     remembers: bool  # so it has to see what happens while it waits, too
@@ -203,4 +203,4 @@ class _Seated:
 
 
 def _hush(text: str) -> None:
-    """A policy worker says the same."""
+    """Say nothing: a policy worker says the same."""

@@ -1,8 +1,8 @@
-"""The processes that children are forked from: one for each kind of child, which has imported what it needs.
+"""Fork servers: processes that have imported what children need, and fork them.
 
-A child then starts within milliseconds instead of seconds, and shares the pages of its libraries with its siblings: of
-torch alone a process of its own holds 150 MB. They are instances of multiprocessing's fork server beside the one that
-the program may use itself. None may ever touch a GPU: CUDA does not survive a fork.
+A child then starts within milliseconds instead of seconds, and shares the pages of its libraries with its siblings: a
+process of its own holds 150 MB for torch alone. A fork server is an instance of multiprocessing's own, beside the one
+that the program may use itself. It must never touch a GPU: CUDA does not survive a fork.
 """
 
 from __future__ import annotations
@@ -30,26 +30,27 @@ _MANY_DESCRIPTORS = 65_536
 
 
 class ForkServer:
-    """Starts when it is first needed, or told to; ends with this process. preload: modules it imports at its start."""
+    """Starts when it is first needed or told to, and ends with this process. preload: modules that it imports."""
 
     def __init__(self, preload: Sequence[str]) -> None:
+        self.preload = preload
         self._server = forkserver.ForkServer()
         self._server.set_forkserver_preload(["sf.processes.preload", *preload])
 
     def ensure_running(self) -> None:
-        """It goes on importing while this process does something else."""
+        """Start it without a wait: it imports while this process does something else."""
         with _blocked_signals(), _told():
             self._server.ensure_running()
 
     def unsuspend(self) -> None:
-        """Somebody may have stopped it: neither the death nor the start of a child of it would ever be heard of."""
+        """Let it go on if somebody has stopped it: it would report neither the death nor the start of a child."""
         pid = self._server._forkserver_pid  # type: ignore[attr-defined]  # there is no public way to it
         if pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
     def start(self, process: BaseProcess) -> None:
-        """Start it, and once more where this server turns out to have died: it is replaced when it is gone for good."""
+        """Start a process, and try again if this server has died: it is replaced when it is gone for good."""
         give_up_at = time.monotonic() + GONE_WITHIN_S
         with _blocked_signals(), _told(), _unflushed_streams(), self._asked_by_multiprocessing():
             while time.monotonic() < give_up_at:
@@ -61,7 +62,7 @@ class ForkServer:
 
     @contextmanager
     def _asked_by_multiprocessing(self) -> Iterator[None]:
-        """It knows of one fork server, by the name of this function."""
+        """Have multiprocessing ask this server: it knows one alone, by the name of the function that asks it."""
         default = forkserver.connect_to_new_process
         forkserver.connect_to_new_process = self._connect_to_new_process
         try:
@@ -70,7 +71,7 @@ class ForkServer:
             forkserver.connect_to_new_process = default
 
     def _connect_to_new_process(self, fds: Sequence[int]) -> tuple[int, int]:
-        """As multiprocessing's own, which takes 251 descriptors at most: a learner has two for every rollout worker.
+        """Do as multiprocessing's own, which takes 251 descriptors at most: a learner has two for each rollout worker.
 
         They wait in a socket instead, which is passed on in their place: see `sf.processes.preload`.
         """
@@ -81,42 +82,22 @@ class ForkServer:
             return self._server.connect_to_new_process([theirs.fileno()])
 
 
-# The optimizer imports torch._dynamo when it is first used, which takes a second.
-NETWORKS = ForkServer(
-    ["torch._dynamo", "sf.learner.worker", "sf.policy.worker", "sf.players.worker", "sf.evaluation.evaluator"]
-)
-SIMULATORS = ForkServer(["sf.rollout.worker"])
-PLAYERS = ForkServer(["sf.evaluation.worker"])  # of sf-eval: simulators and networks
-
-
-def start_for_training() -> None:
-    """The slowest first."""
-    allow_many_descriptors()
-    NETWORKS.ensure_running()
-    SIMULATORS.ensure_running()
-
-
 def descriptors_needed(num_workers: int, num_policy_workers: int) -> int:
-    """About how many the parent of a run opens."""
+    """Returns about how many descriptors the parent of a run opens."""
     return 64 + 7 * num_workers + 16 * num_policy_workers
 
 
 def allow_many_descriptors() -> None:
-    """This process holds six for every rollout worker, and is granted 1,024 of many more by default."""
+    """Raise the limit of this process: it opens six for each rollout worker, and 1,024 is a usual default."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MANY_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MANY_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def unsuspend_all() -> None:
-    for server in (NETWORKS, SIMULATORS, PLAYERS):
-        server.unsuspend()
-
-
 @contextmanager
 def _blocked_signals() -> Iterator[None]:
-    """What is started in here gets none of STOP_SIGNALS before it ignores them; the parent gets them afterwards.
+    """Keep STOP_SIGNALS from what is started in here until it ignores them; the parent gets them afterwards.
 
     A terminal, or a batch system, sends them to all processes of a group: the parent alone decides what to do about it.
     """
@@ -130,15 +111,15 @@ def _blocked_signals() -> Iterator[None]:
 
 @contextmanager
 def _unflushed_streams() -> Iterator[None]:
-    """multiprocessing flushes both before it starts a process, and fails where nobody can take what is in them."""
+    """Hide both streams: multiprocessing flushes them before it starts a process, and fails if nobody reads them."""
     with redirect_stdout(None), redirect_stderr(None):
         yield
 
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """For a fork server that starts in here: it would not know which process has started it, nor find what this program
-    finds by a change of `sys.path`.
+    """Tell a fork server that starts in here which process has started it, and where this program finds modules by a
+    change of `sys.path`.
 
     By itself it would look into the working directory before all else, and take a file `queue.py` there for the module
     of Python.
@@ -160,7 +141,7 @@ def _told() -> Iterator[None]:
 
 
 def _with_working_directory(path: Sequence[str]) -> list[str]:
-    """Where modules of the user are looked for: before installed packages, and behind the standard library."""
+    """Returns where to look for modules of the user: before installed packages, behind the standard library."""
     try:
         directory = os.getcwd()
     except FileNotFoundError:

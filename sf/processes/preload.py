@@ -1,4 +1,4 @@
-"""Imported by every fork server at its start, and by nothing else: what its children need before all else."""
+"""Prepares a fork server for its children. Each fork server imports it at its start, and nothing else does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
 
 @cache
 def _inherited_fds() -> list[int]:
-    """In a child: the descriptors that the parent has put into the only one that multiprocessing was given."""
+    """Returns, in a child, the descriptors that the parent has put into the one that multiprocessing was given."""
     (fd,) = forkserver._forkserver._inherited_fds  # type: ignore[attr-defined]  # there is no public way to it
     fds: list[int] = []
     with socket.socket(fileno=fd) as waiting, suppress(EOFError):

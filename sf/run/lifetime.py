@@ -29,11 +29,12 @@ from sf.run.beginning.startup_messages import startup_messages
 from sf.run.children.roles.role import Body
 from sf.run.children.roles.table import counts, roles_with
 from sf.run.children.supervisor import OPTIONAL_WITHIN_S, Supervisor
-from sf.run.decisions import Decisions
+from sf.run.controllers import Controllers
 from sf.run.evaluations.best_checkpoints import BestCheckpoints
 from sf.run.evaluations.results import Evaluations
 from sf.run.evaluations.videos import Videos
 from sf.run.joining import ANOTHER_RANK
+from sf.run.learner_orders import LearnerOrders
 from sf.run.memory import RunMemory
 from sf.run.plan import Plan
 from sf.run.ranks_report import RanksReport
@@ -76,11 +77,6 @@ class Run:
         hangs_after_s = plan.config.supervision.worker_timeout_s
         self._ranks = RanksReport(plan.place, board or Board(), hangs_after_s, self._memory.shaping)
         self._resumed_steps = sum(resumed_steps)
-        self._supervisor = Supervisor(self._memory, roles)
-        if resumed_steps:
-            self._supervisor.starter.resumed_steps = resumed_steps
-            if plan.spec.has_curriculum:
-                self._supervisor.starter.resumed_episodes = earlier_episodes(run_dir, self._resumed_steps)
         self._progress = Progress(
             self._memory.counters,
             {
@@ -101,6 +97,12 @@ class Run:
             num_ranks=plan.place.size,
             start=max(1, len(read_starts(run_dir))),
         )
+        self._learner_orders = LearnerOrders(self._progress)
+        self._supervisor = Supervisor(self._memory, self._learner_orders, roles)
+        if resumed_steps:
+            self._supervisor.starter.resumed_steps = resumed_steps
+            if plan.spec.has_curriculum:
+                self._supervisor.starter.resumed_episodes = earlier_episodes(run_dir, self._resumed_steps)
         hooks: dict[str, OnRecord] = {} if on_record is None else {"on_record": on_record}
         if (threshold := plan.config.run.stop_at_return) is not None:
             hooks["stop_at_return"] = stop_at_return(threshold, plan.config.run.stats_avg, plan.num_policies)
@@ -119,8 +121,10 @@ class Run:
             for sentence in startup_messages(self._plan, self._run_dir.path, self._resumed_steps):
                 display.say(sentence)
             writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
-            decisions = Decisions(self._memory, self._supervisor.starter, self._progress, display.say)
-            orders = decisions.orders
+            controllers = Controllers(
+                self._memory, self._learner_orders, self._resumed_steps, self._progress, display.say
+            )
+            orders = controllers.orders
             videos = Videos(orders, self._memory.videos, frameskip, writer, display.say)
             evaluations = Evaluations(orders, self._progress, writer, display.say)
             events = ReportHandler(
@@ -130,8 +134,8 @@ class Run:
                 orders,
                 evaluations,
                 videos,
-                decisions.population,
-                decisions.matchmaker,
+                controllers.population,
+                controllers.matchmaker,
                 stale_data=lambda: StaleData(self._plan.config, self._plan.has_auto_sizes),
                 ranks=self._ranks,
             )
@@ -139,7 +143,7 @@ class Run:
             self._run_dir.remove_summary()  # not before: a start that is refused leaves it
             try:
                 self._supervisor.start(lambda: signals.first is not None)
-                asked_by = self._watch(signals, events, decisions, writer, display)
+                asked_by = self._watch(signals, events, controllers, writer, display)
             except HeldError:
                 self._supervisor.kill_unsaved()
                 raise
@@ -153,7 +157,7 @@ class Run:
                     events.handle(child, report)
                 if self._ranks.has_signalled_rank and signals.first is None:
                     self._ranks.wait_for_own_signal(signals)
-                decisions.end()
+                controllers.end()
                 videos.remove_unfinished()
                 if self._progress.env_steps > 0:
                     self._on_under_way(display.say)
@@ -180,7 +184,7 @@ class Run:
         self,
         signals: Signals,
         events: ReportHandler,
-        decisions: Decisions,
+        controllers: Controllers,
         writer: MetricsWriter,
         display: Display,
     ) -> str | None:
@@ -201,21 +205,21 @@ class Run:
             if self._supervisor.is_under_way:
                 self._has_been_under_way = True
                 self._on_under_way(display.say)
-            decisions.act_if_due()
-            self._supervisor.end_if(decisions.why_over)
+            controllers.act_if_due()
+            self._supervisor.end_if(controllers.why_over)
             lost = self._ranks.why_lost(self._learners())
             if lost is not None:
                 self._supervisor.cut_off(lost)
             if time.monotonic() >= record_at:
                 record_at = time.monotonic() + run.summaries_every_sec
-                self._record(writer, display, decisions)
+                self._record(writer, display, controllers)
                 if best is not None:
                     best.keep_if_due()
-            if best is None and self._plan.place.saves and not decisions.orders.has_evaluations:
+            if best is None and self._plan.place.saves and not controllers.orders.has_evaluations:
                 best = BestCheckpoints(self._memory, self._progress, display.say)
         asked_by = self._hooks.stopped_by
         if asked_by is None:
-            self._record(writer, display, decisions)
+            self._record(writer, display, controllers)
         else:
             display.say(self._hooks.last_words())
         if signals.first is not None:
@@ -243,10 +247,10 @@ class Run:
         """Of several policies. A single learner ends by itself, at the very step."""
         return self._plan.num_policies > 1 and self._progress.env_steps >= self._plan.target_env_steps
 
-    def _record(self, writer: MetricsWriter, display: Display, decisions: Decisions) -> None:
+    def _record(self, writer: MetricsWriter, display: Display, controllers: Controllers) -> None:
         if self._has_been_under_way:  # before, an end would put back what was in the directory
             self._renew_lock()
-        decisions.before_record()
+        controllers.before_record()
         record, outlook = self._progress.record(), self._progress.outlook()
         self._ranks.tell(record, outlook)
         record, outlook = self._ranks.of_all(record), self._ranks.outlook_of_all(outlook)

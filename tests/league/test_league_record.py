@@ -3,12 +3,18 @@ import json
 import pytest
 
 from sf.league import record
-from sf.league.record import Anew, Finished, Match, Player, Settings
+from sf.league.record import ExploiterReset, ExploiterRestarted, Finished, Match, Player, Reference, Settings
 from sf.storage import json_lines
 
 SNAPSHOT = Player("policy_00_000000409600", 0, 409_600, "league/policy_00_000000409600.safetensors")
 MATCH = Match(("policy_00", SNAPSHOT.name), (1.0, -1.0), 412_345)
-ROWS = [SNAPSHOT, Player("random"), MATCH, Anew(2, 500_000), Match(("a", "a", "b", "b"), (0.0, 0.5, 1.0, 2.0))]
+ROWS = [
+    SNAPSHOT,
+    Player("random"),
+    MATCH,
+    ExploiterReset(2, 500_000),
+    Match(("a", "a", "b", "b"), (0.0, 0.5, 1.0, 2.0)),
+]
 
 
 @pytest.fixture
@@ -34,6 +40,29 @@ def test_rows_are_the_documented_json(path):
             "scores": [1.0, -1.0],
         },
     ]
+
+
+LINES = {  # as earlier versions have written them
+    '{"kind": "player", "name": "policy_00_000000000064", "policy": 0, "env_steps": 64, "path": "league/a"}': (
+        Player("policy_00_000000000064", 0, 64, "league/a")
+    ),
+    '{"kind": "match", "players": ["policy_00", "a"], "scores": [1.0, -1.0], "env_steps": 70, "probability": 0.5}': (
+        Match(("policy_00", "a"), (1.0, -1.0), 70, 0.5)
+    ),
+    '{"kind": "anew", "policy": 2, "env_steps": 500000}': ExploiterReset(2, 500_000),
+    '{"kind": "begun", "policy": 2, "env_steps": 500064}': ExploiterRestarted(2, 500_064),
+    '{"kind": "reference", "ratings": {"random": 0.0}}': Reference({"random": 0.0}),
+    '{"kind": "tournament", "env": "toy", "matches": 2}': Settings({"env": "toy", "matches": 2}),
+    '{"kind": "finished", "players": ["a", "b"], "env_faults": 3}': Finished(("a", "b"), 3),
+}
+
+
+@pytest.mark.parametrize(("line", "row"), LINES.items())
+def test_a_line_of_each_kind_is_read_and_written_as_by_earlier_versions(line, row, path):
+    path.write_text(line + "\n")
+    assert record.read(path) == [row]
+    record.rewrite(path, [row])
+    assert path.read_text() == line + "\n"
 
 
 def test_what_was_appended_is_read_back_in_its_order(path):

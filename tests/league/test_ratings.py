@@ -10,7 +10,7 @@ from sf.league import bradley_terry
 from sf.league.bradley_terry import Comparisons, fit
 from sf.league.openskill_ratings import OpenskillRatings, openskill_ratings
 from sf.league.ratings import ratings
-from sf.league.record import Anew, Begun, Match, Player, Reference
+from sf.league.record import ExploiterReset, ExploiterRestarted, Match, Player, Reference
 from sf.league.standings import standings
 
 
@@ -172,7 +172,7 @@ def test_an_exploiter_that_begins_anew_leaves_its_snapshot_as_strong_as_it_was()
             won = float(rng.random() < chance(strength))
             clocks = {"policy_01": begins + step}
             rows.append(Match(("policy_01", "random"), (won, 1 - won), 5 * (begins + step), clocks=clocks))
-        rows += [Player(f"policy_01_{begins + 9_990:012d}", 1, begins + 9_990, "x"), Anew(1, begins + 9_990)]
+        rows += [Player(f"policy_01_{begins + 9_990:012d}", 1, begins + 9_990, "x"), ExploiterReset(1, begins + 9_990)]
     found = ratings(rows)
     curve = {point.env_steps: point.rating.mean for point in found.curves["policy_01"]}
     assert max(curve) == 19_990  # by its own clock
@@ -186,7 +186,12 @@ def test_a_policy_that_begins_anew_is_rated_by_what_it_has_played_since():
     won, lost = (1.0, 0.0), (0.0, 1.0)
     before = [Match(("policy_00", "random"), won, t) for t in (0, 10, 20, 30)]
     after = [lost, won, lost]
-    rows = [Player("random"), *before, Anew(0, 30), *[Match(("policy_00", "random"), scores, 31) for scores in after]]
+    rows = [
+        Player("random"),
+        *before,
+        ExploiterReset(0, 30),
+        *[Match(("policy_00", "random"), scores, 31) for scores in after],
+    ]
     others = [Player("random"), *[Match(("policy_01", "random"), scores, 31) for scores in after]]
     expected = ratings(others).players["policy_01"]
     assert ratings(rows).players["policy_00"] == pytest.approx(expected, abs=1e-3)
@@ -282,11 +287,11 @@ def test_an_exploiter_that_begins_anew_does_not_raise_the_openskill_of_those_it_
             if t % 3 == 0:
                 won = float(rng.random() < chance(300))
                 rows.append(Match(("policy_00", "random"), (won, 1 - won), t))
-        rows.append(Anew(1, begins + 1_000))
+        rows.append(ExploiterReset(1, begins + 1_000))
         for _ in range(100):  # its earlier self
             won = float(rng.random() < chance(200))
             rows.append(Match(("policy_01", "policy_00"), (won, 1 - won), begins + 1_000))
-        rows.append(Begun(1, begins + 1_000))
+        rows.append(ExploiterRestarted(1, begins + 1_000))
     found = openskill_ratings(rows)
     assert 150 < found["policy_00"].mean < 450
     new = OpenskillRatings({"random": 0.0}).of("policy_01")

@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from sf.league import record
-from sf.players import matchmaker as matchmaker_module
+from sf.players import match_results
 from sf.players import snapshots as snapshots_module
 from sf.players.config import PlayersConfig
-from sf.players.exploiters import Exploiters
-from sf.players.matchmaker import Matchmaker
+from sf.run.controllers import make_matchmaker
 from sf.seats import Seats
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.match_journal import DIRECTORY, Journal, PlayedMatch
+from sf.storage.run_dir import RunDir
 
 
 class Learner:
@@ -57,24 +57,23 @@ class Leagues:
         num_mains = self.num_policies - self.config.exploiters
         self.seats = Seats.allocate(self.config.num_seats * num_mains, 1, num_mains)
         self.woken = []
-        self.league = Matchmaker(
-            self.config,
-            self.run_dir,
-            self.num_policies,
-            Exploiters(
-                {1: 0} if self.config.exploiters else {},
-                self.config.exploiter_win_rate,
-                self.config.exploiter_env_steps,
-            ),
-            players or {},
-            self.reference,
-            self.seats,
-            SimpleNamespace(put=self.woken.append),
-            self.learners,
-            SimpleNamespace(has_begun=True, policies=self.learners),
-            0,
-            lambda policy_id, **order: self.ordered.append((policy_id, order)),
-            self.said.append,
+        plan = SimpleNamespace(
+            config=SimpleNamespace(players=self.config, run=SimpleNamespace(seed=0)),
+            num_policies=self.num_policies,
+            targets={1: 0} if self.config.exploiters else {},
+            entrants=players or {},
+            reference=self.reference,
+        )
+        memory = SimpleNamespace(
+            plan=plan,
+            run_dir=RunDir(self.run_dir),
+            seats=self.seats,
+            channels=SimpleNamespace(requests=[SimpleNamespace(put=self.woken.append)], player_worker_idx=0),
+            recoveries=self.learners,
+        )
+        progress = SimpleNamespace(has_begun=True, policies=self.learners)
+        self.league = make_matchmaker(
+            memory, progress, lambda policy_id, **order: self.ordered.append((policy_id, order)), self.said.append
         )
         return self.league
 
@@ -123,7 +122,7 @@ def leagues(tmp_path):
 
 
 def idx_of(leagues, name):
-    return leagues.num_policies + leagues.league._pool.idx[name]
+    return leagues.num_policies + leagues.league.pool.idx[name]
 
 
 def test_a_snapshot_is_taken_at_the_start_and_then_every_so_many_steps(leagues):
@@ -148,10 +147,10 @@ def test_a_snapshot_is_taken_when_the_pool_is_beaten(leagues):
     leagues.learners[0].train_to(128)
     leagues.end(*[((past, 0), (1.0, 0.0))] * 81 + [((0, past), (1.0, 0.0))] * 119)
     league.act_if_due()
-    assert len(league._pool.players) == 1  # 119 of 200
+    assert len(league.pool.players) == 1  # 119 of 200
     leagues.end(*[((0, past), (1.0, 0.0))] * 2)
     league.act_if_due()
-    assert [player.env_steps for player in league._pool.players] == [64, 128]
+    assert [player.env_steps for player in league.pool.players] == [64, 128]
 
 
 def test_the_pool_is_not_beaten_by_matches_that_end_before_each_actor_has_ended_an_episode(leagues):
@@ -163,27 +162,27 @@ def test_the_pool_is_not_beaten_by_matches_that_end_before_each_actor_has_ended_
         won = ((0, idx_of(leagues, "policy_00_000000000064")), (1.0, 0.0))
         leagues.end(*[won] * 200)
         league.act_if_due()
-        assert len(league._pool.players) == 1
+        assert len(league.pool.players) == 1
     leagues.learners[0].num_waited_for = 0
     leagues.end(*[won] * 200)  # they may have ended before that
     leagues.end(*[won] * 199)
     leagues.learners[0].train_to(128)
     league.act_if_due()
-    assert len(league._pool.players) == 1
+    assert len(league.pool.players) == 1
     leagues.end(won)
     league.act_if_due()
-    assert len(league._pool.players) == 2
+    assert len(league.pool.players) == 2
 
 
 def test_matches_are_on_the_disk_within_a_second(leagues, monkeypatch):
-    monkeypatch.setattr(matchmaker_module, "_WRITES_EVERY_S", 60.0)
+    monkeypatch.setattr(match_results, "_WRITES_EVERY_S", 60.0)
     league = leagues.start(players={"random": None})
     league.act_if_due()
     assert [row["kind"] for row in leagues.rows()] == ["player"]
     leagues.note(((0, idx_of(leagues, "random")), (1.0, 0.0)))
     league.act_if_due()
     assert len(leagues.rows()) == 1  # the disk has a rest
-    monkeypatch.setattr(matchmaker_module, "_WRITES_EVERY_S", 0.0)
+    monkeypatch.setattr(match_results, "_WRITES_EVERY_S", 0.0)
     league.act_if_due()
     assert [row["kind"] for row in leagues.rows()] == ["player", "match"]
 
@@ -226,7 +225,7 @@ def test_a_seat_changes_hands_after_its_matches_and_never_during_one(leagues):
 
 def test_a_player_that_takes_long_to_load_keeps_its_seat_so_long_that_loading_stays_a_small_share(leagues, monkeypatch):
     clock = SimpleNamespace(monotonic=lambda: clock.now, now=100.0)
-    for module in ("matchmaker", "seat_keeper"):
+    for module in ("match_results", "seat_keeper"):
         monkeypatch.setattr(f"sf.players.{module}.time", clock)
     leagues.loading_s = 0.5
     leagues.start(players=dict.fromkeys(("a", "b", "c", "d")), seats=2)
@@ -292,10 +291,10 @@ def test_where_all_snapshots_are_gone_another_one_is_taken(leagues):
     leagues.settle()
     leagues.learners[0].train_to(128)
     leagues.settle()
-    assert len(league._pool.idx) == 1
+    assert len(league.pool.idx) == 1
     league.player_failed("policy_00_000000000064", "no such file")
     leagues.settle()
-    assert [*league._pool.idx] == ["policy_00_000000000064", "policy_00_000000000128"]
+    assert [*league.pool.idx] == ["policy_00_000000000064", "policy_00_000000000128"]
 
 
 def test_the_record_has_every_match_once_also_where_the_disk_was_full(leagues, monkeypatch):
@@ -346,10 +345,10 @@ def test_matches_that_a_killed_run_had_not_recorded_are_recorded_when_it_is_resu
     leagues.end(((0, player), (5.0, 0.0)))
     resumed.write()
     assert sorted(row["scores"][0] for row in leagues.rows() if row["kind"] == "match") == [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert resumed._pool.win_rates(0) == {"random": (1.0, 5)}
+    assert resumed.pool.win_rates(0) == {"random": (1.0, 5)}
     resumed.end()
     assert not (leagues.run_dir / "league" / "journal").exists()
-    assert leagues.start(players={"random": None})._pool.win_rates(0) == {"random": (1.0, 5)}
+    assert leagues.start(players={"random": None}).pool.win_rates(0) == {"random": (1.0, 5)}
 
 
 def test_a_record_that_a_kill_has_cut_gets_the_rest_of_its_matches(leagues):
@@ -405,10 +404,10 @@ def test_a_resumed_league_is_as_it_was(leagues):
     assert before["league/win_rate"] == 1.0
     again = leagues.start(players={"random": None})
     assert again.metrics() == before
-    assert again._pool.probabilities(0, "quality").tolist() == league._pool.probabilities(0, "quality").tolist()
+    assert again.pool.probabilities(0, "quality").tolist() == league.pool.probabilities(0, "quality").tolist()
     leagues.learners[0].train_to(1000)
     again.act_if_due()
-    assert len(again._pool.players) == 2  # the next snapshot is due at 1,064
+    assert len(again.pool.players) == 2  # the next snapshot is due at 1,064
     leagues.learners[0].train_to(1064)
     again.act_if_due()
     again.write()
@@ -428,13 +427,13 @@ def test_ratings_of_a_reference_pool_are_in_the_record_once_and_hold_when_the_ru
         assert "random" in leagues.seated
         leagues.end(*[((0, idx_of(leagues, "random")), (1.0, -1.0))] * 20)
     assert [row["ratings"] for row in leagues.rows() if row["kind"] == "reference"] == [{"random": 250.0}]
-    before = leagues.league._pool.rating(0)
+    before = leagues.league.pool.rating(0)
     assert before.mean > 300
     leagues.reference = {}  # without the flag it stays
-    assert leagues.start({"random": None})._pool.rating(0) == before
+    assert leagues.start({"random": None}).pool.rating(0) == before
     leagues.reference = {"random": -250.0}
     leagues.start({"random": None}).write()
-    assert leagues.league._pool.rating(0).mean == pytest.approx(before.mean - 500)
+    assert leagues.league.pool.rating(0).mean == pytest.approx(before.mean - 500)
     assert [row["ratings"] for row in leagues.rows() if row["kind"] == "reference"][1:] == [{"random": -250.0}]
 
 
@@ -519,7 +518,7 @@ def test_a_fixed_mixture_has_a_seat_for_each_player_and_begins_when_all_are_ther
     leagues.end(*[((0, idx_of(leagues, name)), (1.0, 0.0)) for name in players] * 100)
     leagues.settle()
     assert leagues.seats.tables["turn"].tolist() == turns  # nobody else waits
-    assert len(league._pool.players) == 3  # and nobody joins
+    assert len(league.pool.players) == 3  # and nobody joins
 
 
 def test_every_policy_has_seats_snapshots_and_metrics_of_its_own(tmp_path):
@@ -568,12 +567,12 @@ def play(leagues, num_won, num_lost=0):
 
 def test_an_exploiter_that_wins_joins_the_pool_and_begins_anew(exploited):
     leagues = exploited
-    assert [player.policy for player in leagues.league._pool.players] == [0]  # no snapshots of exploiters by time
+    assert [player.policy for player in leagues.league.pool.players] == [0]  # no snapshots of exploiters by time
     play(leagues, 0, 61)
     play(leagues, 139)
     assert leagues.ordered == []  # 69.5 % of 200
     play(leagues, 1)
-    assert [player.name for player in leagues.league._pool.players][1:] == ["policy_01_000000000500"]
+    assert [player.name for player in leagues.league.pool.players][1:] == ["policy_01_000000000500"]
     ((policy_id, order),) = leagues.ordered
     assert policy_id == EXPLOITER
     assert order == {

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sf.players.opponent_choice import probabilities, quality_after_win, seat_weights
+from sf.players.pool import probabilities, quality_after_win
+from sf.players.seat_keeper import seat_weights
 
 CHOICES = ["quality", "pfsp", "pfsp_even", "uniform"]
 counts = st.integers(0, 100)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sf.league.record import Begun, Match, Player
+from sf.league.record import ExploiterRestarted, Match, Player
 from sf.players.pool import Pool
 
 FIRST, SECOND = Player("policy_00_000000000100", 0, 100), Player("random")
@@ -79,7 +79,7 @@ def test_an_exploiter_is_rated_as_a_new_player_when_it_has_begun_anew():
     for _ in range(20):
         pool.add(met(SECOND.name, 1.0, 0.0, policy="policy_01"))
     assert pool.rating(1).mean > 200
-    pool.begin_anew(Begun(1, 1000))
+    pool.begin_anew(ExploiterRestarted(1, 1000))
     assert pool.rating(1).mean == 0.0
 
 

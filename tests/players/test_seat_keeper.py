@@ -40,9 +40,7 @@ class Matches:
         self.pool = Pool(1)
         self.seats = Seats.allocate(num_seats, num_groups=1, num_policies=1)
         wake = SimpleNamespace(put=lambda idx: None)
-        self.keeper = SeatKeeper(
-            self.seats, 1, self.pool, (), {}, choice, wake, np.random.default_rng(seed), lambda: True
-        )
+        self.keeper = SeatKeeper(self.seats, self.pool, {}, choice, wake, np.random.default_rng(seed))
         self.playing = [None] * NUM_ENVS  # seat and player
         self.met = np.zeros(len(win_rates))
         self.asked = np.zeros(len(win_rates))
@@ -61,7 +59,7 @@ class Matches:
                 self._end(env, probability)
                 self._begin(env)
             self.keeper.weigh()
-            self.keeper.see_to(0)
+            self.keeper.see_to(0, lambda: True)
             for seat in range(self.seats.num_seats):  # as the player worker does
                 self.seats.has_loaded(seat, self.seats.turn(seat), 0.0)
         return self

@@ -17,9 +17,10 @@ from runs import train_here
 
 from sf.processes.child import start_child
 from sf.processes.creator import CREATOR
-from sf.processes.fork_servers import NETWORKS, SIMULATORS
 from sf.processes.stopping import STOP_SIGNALS
 from sf.queues import PipeQueue
+from sf.run.children.roles.servers import NETWORKS, SIMULATORS
+from sf.run.children.roles.table import ROLES
 
 
 @pytest.fixture
@@ -35,6 +36,11 @@ def test_a_child_ends_what_it_has_started_by_sigterm_and_does_not_end_by_it_itse
     start_child(SIMULATORS, "rollout", 0, end_simulators, tmp_path / "codes").join()
     codes = json.loads((tmp_path / "codes").read_text())
     assert codes == dict.fromkeys(("program", "fork", "spawn"), -signal.SIGTERM)
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
+def test_the_server_of_a_role_imports_the_module_of_its_body(role):
+    assert role.body.__module__ in role.server.preload
 
 
 def test_each_server_has_imported_what_its_children_need(told_by):

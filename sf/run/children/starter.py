@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sf.processes.child import Child, start_child
-from sf.run.children.roles.links import Links
 from sf.run.children.roles.role import Role, Start
+from sf.run.learner_orders import LearnerOrders
 from sf.run.memory import RunMemory
 
 
 class Starter:
-    """resumed_steps: env steps of earlier parts of the run, by policy. resumed_episodes: see `Start`.
+    """resumed_steps: env steps of earlier parts of the run, by policy. resumed_episodes: see `Start`."""
 
-    hyperparameters: of a policy's learner, those that differ from the configuration.
-    """
-
-    def __init__(self, memory: RunMemory) -> None:
+    def __init__(self, memory: RunMemory, learner_orders: LearnerOrders) -> None:
         self.resumed_steps: Sequence[int] = [0] * memory.plan.num_policies
         self.resumed_episodes = 0
-        self.hyperparameters: Callable[[int], Mapping[str, float]] = lambda policy_id: {}
-        self.links = Links()
         self._memory = memory
+        self._learner_orders = learner_orders
         self._starts: Counter[str] = Counter()
 
     def num_starts(self, child: Child) -> int:
-        """How often a child of that name has been started."""
+        """Returns how often a child of that name has been started."""
         return self._starts[child.name]
 
     def all_of(self, roles: Sequence[Role], is_interrupted: Callable[[], bool]) -> Iterator[Child]:
@@ -43,12 +39,12 @@ class Starter:
             idx,
             self._starts[name],
             self._memory,
-            self.links,
+            self._learner_orders.links,
             self.resumed_steps,
-            self.hyperparameters,
+            self._learner_orders.hyperparameters,
             self.resumed_episodes,
         )
         self._starts[name] += 1
         child = start_child(role.server, role.name, idx, role.body, role.arguments(start))
-        self.links.close_handed_over()
+        self._learner_orders.links.close_handed_over()
         return child

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 
-from sf.processes import fork_servers
 from sf.processes.child import Child
 from sf.processes.reports import GivenUp, Killed, SavedFor, Say
 from sf.processes.stopping import Signals
@@ -23,10 +22,12 @@ from sf.run.children.living import Event, LivingChildren, Phase
 from sf.run.children.replacing import Replacer
 from sf.run.children.restarts import RestartBudget, RestartBudgets
 from sf.run.children.roles.role import Role
+from sf.run.children.roles.servers import start_fork_servers
 from sf.run.children.roles.table import ROLES
 from sf.run.children.starter import Starter
 from sf.run.children.verdict import ChildError, Death, QueueLostError, failure_after
 from sf.run.children.watchdog import Watchdog
+from sf.run.learner_orders import LearnerOrders
 from sf.run.memory import RunMemory
 from sf.storage import checkpoint_names
 
@@ -38,9 +39,9 @@ _FINISH_WITHIN_S = 120.0  # the learner: an iteration, and the last checkpoint
 class Supervisor:
     """failure: why the run cannot go on, if so."""
 
-    def __init__(self, memory: RunMemory, roles: Sequence[Role] = ROLES) -> None:
+    def __init__(self, memory: RunMemory, learner_orders: LearnerOrders, roles: Sequence[Role] = ROLES) -> None:
         self.failure: Exception | None = None
-        self.starter = Starter(memory)
+        self.starter = Starter(memory, learner_orders)
         self._memory = memory
         self._roles = roles
         by_name = {role.name: role for role in roles}
@@ -67,12 +68,13 @@ class Supervisor:
 
     def start(self, is_interrupted: Callable[[], bool]) -> None:
         """Start all children."""
-        fork_servers.start_for_training()
+        start_fork_servers()
         self._living.add(self.starter.all_of(self._roles, is_interrupted))
 
     def receive(self, wakeup: Connection, timeout_s: float) -> list[Event]:
         """Wait for reports, deaths or a wake-up, at most this long; replace what has died."""
-        fork_servers.unsuspend_all()
+        for role in self._roles:
+            role.server.unsuspend()
         pipes = [child.connection for child in self._living if not child.connection.closed]
         sentinels = [child.process.sentinel for child in self._living]
         ready = connection.wait([*pipes, *sentinels, wakeup], min(timeout_s, self._check_every_s))

@@ -11,7 +11,6 @@ import pytest
 from allocated import allocate
 
 from sf.config import Config
-from sf.processes import fork_servers
 from sf.processes.child import Child
 from sf.processes.reports import (
     Episodes,
@@ -27,6 +26,7 @@ from sf.processes.reports import (
 from sf.queues import LockedQueueError, PipeQueue
 from sf.run.children import starter, supervisor, watchdog
 from sf.run.children.supervisor import Supervisor
+from sf.run.learner_orders import LearnerOrders
 from sf.slots import FILLING, FREE, FULL
 
 TIMEOUT_S = 10.0
@@ -69,9 +69,9 @@ class Run:
         clock = SimpleNamespace(monotonic=lambda: self.now)
         monkeypatch.setattr(supervisor, "time", clock)
         monkeypatch.setattr(watchdog, "time", clock)
-        monkeypatch.setattr(fork_servers, "start_for_training", lambda: None)
+        monkeypatch.setattr(supervisor, "start_fork_servers", lambda: None)
         monkeypatch.setattr(starter, "start_child", self._start)
-        self.supervisor = Supervisor(self.memory)
+        self.supervisor = Supervisor(self.memory, LearnerOrders(progress=None))
         self.supervisor.start(lambda: False)
 
     def _start(self, server, role, idx, body, args):

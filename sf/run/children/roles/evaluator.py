@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sf.envs.custom.given import given_env
 from sf.evaluation.evaluator import EvaluatorArgs, evaluator
-from sf.processes.fork_servers import NETWORKS
 from sf.queues import IndexQueue
 from sf.run.children.roles.role import Role, Start
+from sf.run.children.roles.servers import NETWORKS
 from sf.run.memory import RunMemory
 
 

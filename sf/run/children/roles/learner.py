@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sf.learner.args import EndOfRun, LearnerArgs
 from sf.learner.worker import learner
-from sf.processes.fork_servers import NETWORKS
 from sf.run.children.roles.role import Role, Start
+from sf.run.children.roles.servers import NETWORKS
 
 
 def arguments(start: Start) -> LearnerArgs:

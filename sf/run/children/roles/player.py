@@ -1,12 +1,12 @@
-"""The player worker as a child of a run, where the run has players that do not learn."""
+"""The player worker as a child of a run, if the run has fixed opponents."""
 
 from __future__ import annotations
 
 from sf.play.opponents import Opponent
 from sf.players.snapshots import DIRECTORY
 from sf.players.worker import PlayerWorkerArgs, player_worker
-from sf.processes.fork_servers import NETWORKS
 from sf.run.children.roles.role import Role, Start
+from sf.run.children.roles.servers import NETWORKS
 from sf.run.memory import RunMemory
 
 

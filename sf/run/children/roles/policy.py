@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sf.policy.worker import PolicyWorkerArgs, policy_worker
-from sf.processes.fork_servers import NETWORKS
 from sf.run.children.roles.role import Role, Start
+from sf.run.children.roles.servers import NETWORKS
 from sf.run.memory import RunMemory
 
 

@@ -34,7 +34,8 @@ class Role:
     """A kind of child. Functions of `(memory, idx)` are about the child of that number.
 
     name: the child is called `name-idx`, in messages, in the counters and in ps.
-    server: which fork server it is forked from. Where that has imported the body's module, a start takes milliseconds.
+    server: the fork server that it is forked from, which has imported the module of its body: see
+        `sf.run.children.roles.servers`.
     count: children of this kind in a run.
     arguments: what its body gets, made anew for each start.
     queue: the queue that wakes it; it is stopped at the end of the run.

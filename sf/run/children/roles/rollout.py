@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sf.envs.custom.given import given_env
-from sf.processes.fork_servers import SIMULATORS
 from sf.rollout.assignment import AssignmentRules
 from sf.rollout.group import RolloutWorkerArgs
 from sf.rollout.worker import rollout_worker
 from sf.run.children.roles.role import Role, Start
+from sf.run.children.roles.servers import SIMULATORS
 from sf.run.memory import RunMemory
 
 

@@ -1,0 +1,136 @@
+"""The controllers of a run decide between two reports of its children: evolution, matches, evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
+from sf.metrics.progress import Progress
+from sf.players.exploiter_resets import ExploiterResets
+from sf.players.exploiters import Exploiters
+from sf.players.league_record import LeagueRecord
+from sf.players.match_results import MatchResults
+from sf.players.matchmaker import Matchmaker
+from sf.players.pool import Pool
+from sf.players.pool_growth import PoolGrowth
+from sf.players.seat_keeper import SeatKeeper
+from sf.players.snapshots import Snapshots
+from sf.population.controller import Population
+from sf.run.evaluations.orders import EvaluatorOrders
+from sf.run.learner_orders import LearnerOrders
+from sf.run.memory import RunMemory
+from sf.storage.checkpoint import Checkpoint
+from sf.storage.match_journal import JournalReader
+
+
+class Controllers:
+    """Holds the controllers of a run. One that the run does not have is None.
+
+    orders: sends orders to the evaluator. population: evolves the policies. matchmaker: chooses fixed opponents.
+    """
+
+    def __init__(
+        self,
+        memory: RunMemory,
+        learner_orders: LearnerOrders,
+        resumed_steps: int,
+        progress: Progress,
+        say: Callable[[str], None],
+    ) -> None:
+        """resumed_steps: env steps of earlier parts of the run. say: tells the user.
+
+        Raises ValueError if a record of earlier decisions is damaged.
+        """
+        self._memory = memory
+        self._learner_orders = learner_orders
+        self._resumed_steps = resumed_steps
+        self._progress = progress
+        self._say = say
+        self.orders = self._make_orders()
+        self.population = self._make_population() if memory.plan.config.population.with_pbt else None
+        self.matchmaker: Matchmaker | None = None
+        if memory.seats is not None:
+            self.matchmaker = make_matchmaker(memory, progress, learner_orders.order, say)
+
+    def act_if_due(self) -> None:
+        """Let each controller do what is due."""
+        self.orders.give_if_due()
+        if self.population is not None:
+            self.population.evolve_if_due()
+        if self.matchmaker is not None:
+            self.matchmaker.act_if_due()
+
+    @property
+    def why_over(self) -> str | None:
+        """The reason why the run cannot go on, or None."""
+        return None if self.matchmaker is None else self.matchmaker.why_over
+
+    def before_record(self) -> None:
+        """Write down what has happened, and add to the metrics of the next record."""
+        if self.matchmaker is not None:
+            self.matchmaker.write()
+            self._progress.add_to_record(self.matchmaker.metrics())
+
+    def end(self) -> None:
+        """Finish once no child lives any more."""
+        self.orders.end()
+        if self.matchmaker is not None:
+            self.matchmaker.end()
+
+    def _make_orders(self) -> EvaluatorOrders:
+        config = self._memory.plan.config.evaluation
+        return EvaluatorOrders(
+            {
+                EVALUATE: config.eval_every_env_steps,
+                FILM: config.video_every_env_steps,
+                EXPLOIT: config.exploitability_every_env_steps,
+            },
+            self._resumed_steps,
+            self._memory.evaluations,
+            self._progress,
+            self._say,
+        )
+
+    def _make_population(self) -> Population:
+        plan = self._memory.plan
+        population = Population(
+            plan.config,
+            plan.spec,
+            self._memory.run_dir,
+            self._progress,
+            self._memory.shaping,
+            self._learner_orders.order,
+            self._say,
+        )
+        self._learner_orders.hyperparameters = population.hyperparameters_of_learner
+        return population
+
+
+def make_matchmaker(
+    memory: RunMemory, progress: Progress, order: Callable[..., None], say: Callable[[str], None]
+) -> Matchmaker:
+    """Begin the league in the run directory, or go on with it. order: sends an order to a learner.
+
+    Raises ValueError if its record is damaged, or a player cannot be written there.
+    """
+    plan, seats, run_dir = memory.plan, memory.seats, memory.run_dir.path
+    assert seats is not None
+    config = plan.config.players
+    players = {name: entrant if isinstance(entrant, Checkpoint) else None for name, entrant in plan.entrants.items()}
+    weights = dict(zip(players, config.opponent_weights, strict=True)) if config.opponent_weights else {}
+    exploiters = Exploiters(plan.targets, config.exploiter_win_rate, config.exploiter_env_steps)
+    record = LeagueRecord(run_dir, say)
+    held = record.held(plan.reference, players)
+    pool = Pool(plan.num_policies, record.earlier_rows(exploiters), held)
+    wake = memory.channels.requests[memory.channels.player_worker_idx]
+    rng = np.random.default_rng((plan.config.run.seed, record.num_earlier_rows))
+    keeper = SeatKeeper(seats, pool, weights, config.opponent_choice, wake, rng)
+    journal = JournalReader(run_dir, record.journals, say)
+    results = MatchResults(pool, exploiters, keeper, record, journal, progress)
+    growth = PoolGrowth(config, pool, keeper, record, Snapshots(run_dir, memory.recoveries, say), progress)
+    growth.add_named(players)
+    resets = ExploiterResets(exploiters, growth, results, progress, run_dir, order, say)
+    waits = config.waits_for_players
+    return Matchmaker(pool, exploiters, keeper, results, growth, resets, progress, waits, say)
