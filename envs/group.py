@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import gymnasium as gym
 import numpy as np
@@ -47,7 +47,7 @@ class EnvSpec:
     num_agents: int = 1  # actors of one environment
     frameskip: int = 1  # frames of the simulator for one step (one decision)
     shaping: Mapping[str, float] = field(default_factory=dict)  # weights of shaped rewards, by name: see set_shaping
-    has_own_time_limit: bool = field(default=False, compare=False)  # see `sf.envs.wrappers.time_limits`
+    has_own_time_limit: bool = field(default=False, compare=False)  # see `sf.envs.wrappers.layers`
     can_cut: bool = field(default=False, compare=False)  # its groups are `CuttableGroup`s
     has_curriculum: bool = field(default=False, compare=False)  # its groups are `CurriculumGroup`s
     time_limit: int | None = field(default=None, compare=False)  # decisions of an episode at most; None: not known
@@ -194,3 +194,17 @@ class PlayedGroup(RenderedGroup, Protocol):
     def show_to(self, actor_idx: int) -> None:
         """From now on the pictures are for this actor, and hide what it may not know."""
         ...
+
+
+def finished_episode(actor_idx: int, paid: float, num_steps: int, num_frames: int, stats: Mapping[str, Any]) -> Episode:
+    """Make an `Episode` of what an environment says about one that has finished.
+
+    paid: the sum of the rewards that the environment gave.
+    stats: `info["episode_stats"]` of the last step. An environment that shapes its rewards puts the unshaped return
+    there, as `raw_return`. That one is reported, and `paid` becomes the statistic `shaped_return`.
+    """
+    numbers = {name: float(value) for name, value in stats.items()}
+    if "raw_return" not in numbers:
+        return Episode(actor_idx, paid, num_steps, num_frames, numbers)
+    raw_return = numbers.pop("raw_return")
+    return Episode(actor_idx, raw_return, num_steps, num_frames, {**numbers, "shaped_return": paid})

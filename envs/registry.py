@@ -24,13 +24,13 @@ from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
 from sf.envs.libraries.envpool import ENVPOOL
 from sf.envs.libraries.gymnasium import GYMNASIUM
-from sf.envs.libraries.installed import users_of_gymnasium
+from sf.envs.libraries.packages import users_of_gymnasium
 from sf.envs.libraries.pettingzoo import PETTINGZOO
 from sf.envs.openspiel.family import OPENSPIEL
 from sf.envs.options import EnvOptions
+from sf.envs.process_guards import keep_default_dtype, keep_standard_streams, keep_working_directory
 from sf.envs.rts.family import RTS
 from sf.envs.spaces.symmetries import Symmetry
-from sf.envs.surroundings import default_dtype, standard_streams, working_directory
 from sf.envs.toys.family import TOY
 
 FAMILIES: tuple[Family, ...] = (
@@ -60,13 +60,13 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     Raises UsageError for a name that is not known or an environment that cannot be used, and EnvError for one that
     raises as it is made.
     """
-    with working_directory.kept(), default_dtype.kept(), standard_streams.kept(), call_of(env_id, "its set-up"):
+    with keep_working_directory(), keep_default_dtype(), keep_standard_streams(), call_of(env_id, "its set-up"):
         return _entry(env_id, options).describe(env_id, options)
 
 
 def symmetries(env_id: str, options: EnvOptions) -> list[Symmetry]:
     """Those that are known of the environment, beside the one that changes nothing."""
-    with working_directory.kept():
+    with keep_working_directory():
         entry = _entry(env_id, options)
         return [] if entry.symmetries is None else list(entry.symmetries(env_id, options))
 
@@ -91,7 +91,7 @@ def make_rendered_group(
 
     Raises as `describe` does, and UsageError where nobody has said how to draw the environment.
     """
-    with standard_streams.kept(), call_of(env_id, "its set-up"):
+    with keep_standard_streams(), call_of(env_id, "its set-up"):
         make = _entry(env_id, options).make_rendered_group
         if make is None:
             raise UsageError(f"env {env_id!r} cannot be drawn: give it, or its family, a make_rendered_group")

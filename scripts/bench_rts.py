@@ -91,7 +91,7 @@ def engine(name: str, cores: list[int], seconds: float) -> dict[str, float]:
 
 
 def _ready(_: int) -> None:
-    from sf.envs.rts.engine.warm_up import warm_up  # noqa: PLC0415  an extra
+    from sf.envs.rts.engine.compiled import warm_up  # noqa: PLC0415  an extra
 
     warm_up()
 

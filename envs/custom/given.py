@@ -1,8 +1,8 @@
-"""Environments that are given as Python objects: a class, or a function that makes one, as in the cell of a notebook.
+"""Environments and wrappers that are given as Python objects: a class, or a function that makes one.
 
-Other processes cannot import what a notebook defines, so it goes to them among their arguments, pickled by cloudpickle.
-No file holds it: config.yaml and checkpoints have its name, such as `python:Walk`, and to resume such a run it has to
-be given again.
+Other processes cannot import what a notebook defines, so an environment goes to them among their arguments, pickled by
+cloudpickle. No file holds it: config.yaml and checkpoints have its name, such as `python:Walk`, and to resume such a
+run it has to be given again.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import cloudpickle
+import gymnasium as gym
+import gymnasium.wrappers.vector
 from gymnasium.vector import VectorEnv
 
 from sf.envs.custom.named_objects import file_of_module
@@ -91,6 +93,35 @@ def importable_name(env: Callable[..., Any]) -> str | None:
     if _makes_vector(env) and not isinstance(env, type):  # that name alone does not say so
         return None
     return f"{module_name}:{name}"
+
+
+def named_wrappers(wrappers: Any) -> Any:
+    """Returns the wrappers of `env_wrappers`, with module:Name in the place of each class or function.
+
+    Raises UsageError for one that other processes cannot import by such a name.
+
+    What is no wrapper stays as it is, for the check of the flag's type.
+    """
+    items = wrappers if isinstance(wrappers, list | tuple) else [wrappers]
+    return [_named_wrapper(item) for item in items]
+
+
+def _named_wrapper(item: Any) -> Any:
+    if isinstance(item, Mapping):
+        return {_named_wrapper(name): kwargs for name, kwargs in item.items()}
+    if not callable(item):
+        return item
+    called = getattr(item, "__name__", type(item).__name__)
+    for module in (gym.wrappers, gym.wrappers.vector):
+        if getattr(module, called, None) is item:
+            return f"{module.__name__}:{called}"
+    name = importable_name(item)
+    if name is None:
+        raise UsageError(
+            f"env_wrappers has {called}, which other processes cannot import: put it in a file and name it as "
+            f"module:{called}, or wrap the environment where it is made, as in train(env=lambda: {called}(MyEnv()))"
+        )
+    return name
 
 
 def _find(env_id: str) -> Entry:

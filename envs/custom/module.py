@@ -19,7 +19,7 @@ from sf.envs.errors import UsageError, is_refusal_of_arguments
 from sf.envs.family import Entry, Family
 from sf.envs.groups.parallel import ParallelEnv
 from sf.envs.libraries.gymnasium import GYMNASIUM_ENTRY
-from sf.envs.libraries.old_registry import find_in_old_registry
+from sf.envs.libraries.packages import find_in_old_registry
 
 _PARALLEL_ENV = "parallel_env"
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, SupportsInt
 import numpy as np
 import vizdoom
 
-from sf.envs.doom.game_protocol import Game, Rows
+from sf.envs.doom.game import Game, Rows
 from sf.envs.doom.matches.match import Match
 from sf.envs.doom.matches.stand_ins import MatchWithStandIns
 from sf.envs.group import Episode

@@ -1,20 +1,43 @@
-"""One single-player game of Doom: an engine, its actions, observations and rewards."""
+"""The games that a group of Doom games steps, and the one of a single player: its engine, observations and rewards."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import vizdoom
 
 from sf.envs.doom.engine import start_engine
-from sf.envs.doom.game_protocol import Game
 from sf.envs.doom.scenarios import Scenario
 from sf.envs.doom.shaping import NO_SHAPING, Shaper
 from sf.envs.doom.view import View
 from sf.envs.group import Episode
+
+Rows = Sequence[Mapping[str, np.ndarray]]
+"""Where the observations of one game go, an agent each."""
+
+
+class Game(Protocol):
+    """Plays, for a group or a camera: a scenario with one agent (`DoomEnv`), or a match with one or more (`Match`)."""
+
+    def reset(self, obs: Rows) -> None: ...
+
+    def begins_anew(self, choices: Sequence[Sequence[int]]) -> bool:
+        """Whether these choices, before any `step`, ask for another episode. `reset` begins it, and ignores them."""
+        return False
+
+    def step(self, choices: Sequence[Sequence[int]], obs: Rows) -> tuple[list[float], bool, bool]: ...
+
+    def set_shaping(self, agent_idx: int, weights: Sequence[float]) -> None: ...
+
+    def episodes(self, first_actor_idx: int) -> list[Episode]: ...
+
+    def returns(self) -> list[float]: ...
+
+    def close(self) -> None: ...
 
 
 class DoomEnv(Game):

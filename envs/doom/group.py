@@ -12,8 +12,7 @@ import numpy as np
 
 from sf.envs.doom.camera import FilmedGame
 from sf.envs.doom.controls import FULL_HEADS, MEASUREMENTS, Head
-from sf.envs.doom.game import DoomEnv
-from sf.envs.doom.game_protocol import Game, Rows
+from sf.envs.doom.game import DoomEnv, Game, Rows
 from sf.envs.doom.matches.match import Match
 from sf.envs.doom.matches.stand_ins import BOTS, MatchWithStandIns
 from sf.envs.doom.matches.tasks import FRAMESKIP, MATCHES, TICS_PER_S, match_setup

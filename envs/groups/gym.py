@@ -10,16 +10,14 @@ import gymnasium as gym
 import numpy as np
 
 from sf.envs.errors import UsageError
-from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
+from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult, finished_episode
 from sf.envs.groups import calls
-from sf.envs.groups.finished_episode import finished_episode
 from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.action_names import action_names
 from sf.envs.spaces.actions import decoder, supported_action_space
 from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter
-from sf.envs.wrappers.layers import layers
-from sf.envs.wrappers.time_limits import has_own_time_limit, time_limit
+from sf.envs.wrappers.layers import has_own_time_limit, layers, time_limit
 
 _REWARD_STAYS = (gym.wrappers.OrderEnforcing, gym.wrappers.PassiveEnvChecker, gym.wrappers.TimeLimit)
 
@@ -28,7 +26,7 @@ class GymGroup:
     """E environments with one agent each; actor n is `envs[n]`.
 
     An environment may give numbers about a finished episode: the mapping `info["episode_stats"]` of its last
-    step becomes `Episode.stats`, see `sf.envs.groups.finished_episode`.
+    step becomes `Episode.stats`, see `sf.envs.group.finished_episode`.
 
     One with a method `set_shaping(weights)`, itself or a wrapper of it, has shaped rewards: its attribute `shaping`, a
     mapping, names their weights. Then this is an `sf.envs.group.ShapedGroup`.

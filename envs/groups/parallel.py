@@ -15,15 +15,13 @@ import gymnasium as gym
 import numpy as np
 
 from sf.envs.errors import ApiError, UsageError
-from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
+from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult, finished_episode
 from sf.envs.groups import calls
-from sf.envs.groups.finished_episode import finished_episode
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.action_names import action_names
 from sf.envs.spaces.actions import decoder, supported_action_space
 from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter
-from sf.envs.wrappers.layers import layers
-from sf.envs.wrappers.time_limits import has_own_time_limit
+from sf.envs.wrappers.layers import has_own_time_limit, layers
 
 _ByAgent = Mapping[Any, Any]
 
@@ -66,7 +64,7 @@ class ParallelGroup:
     of zeros meanwhile, like those that left earlier.
 
     An agent may give numbers about its finished episode: the mapping `infos[agent]["episode_stats"]` of its last
-    step becomes `Episode.stats`, see `sf.envs.groups.finished_episode`.
+    step becomes `Episode.stats`, see `sf.envs.group.finished_episode`.
     """
 
     def __init__(

@@ -23,14 +23,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from sf.envs.errors import ApiError, UsageError
-from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult
+from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult, finished_episode
 from sf.envs.groups import calls
-from sf.envs.groups.finished_episode import finished_episode
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.actions import ActionSpec, decoder, supported_action_space
 from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter
-from sf.envs.wrappers.layers import layers
-from sf.envs.wrappers.time_limits import has_own_time_limit
+from sf.envs.wrappers.layers import has_own_time_limit, layers
 
 
 def require_num_envs(env_id: str, env: Any, num_envs: int) -> None:
@@ -56,7 +54,7 @@ class VectorGroup:
 
     They may give numbers about finished episodes: `infos["episode_stats"]` is a mapping of names to arrays [E] (in the
     mode SAME_STEP in `infos["final_info"]`), as Gymnasium's vector environments make it of the infos of single ones. An
-    array of bools `_name` says whose entries of `name` count. See `sf.envs.groups.finished_episode`.
+    array of bools `_name` says whose entries of `name` count. See `sf.envs.group.finished_episode`.
     """
 
     def __init__(

@@ -11,9 +11,11 @@ import importlib.util
 import os
 import re
 import site
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from sf.envs.custom.named_objects import file_of_module
 from sf.envs.entries import entry_of_envs
 from sf.envs.errors import UsageError
 from sf.envs.family import Entry
-from sf.envs.libraries.old_registry import find_in_old_registry
+from sf.envs.groups.old_api import as_gymnasium
 
 
 @dataclass(frozen=True)
@@ -126,3 +128,40 @@ def _package_of(env_id: str) -> Package | None:
     if importlib.util.find_spec(namespace) is not None:
         return Package(f"{namespace}/.+", namespace, namespace)
     return None
+
+
+def find_in_old_registry(env_id: str) -> Entry | None:
+    """The entry of an id in the registry of the package gym, if a package has imported that; else None."""
+    registry = getattr(sys.modules.get("gym.envs.registration"), "registry", {})
+    spec = getattr(registry, "env_specs", registry).get(env_id)  # before gym 0.26 it was an object of its own
+    return None if spec is None or spec.entry_point is None else entry_of_envs(_factory_in_old_registry(spec))
+
+
+def _factory_in_old_registry(spec: Any) -> Callable[..., Any]:
+    fixed = getattr(spec, "kwargs", None) or getattr(spec, "_kwargs", {})
+
+    def make(**kwargs: Any) -> gym.Env:
+        creator = spec.entry_point
+        if isinstance(creator, str):
+            module, _, name = creator.partition(":")
+            creator = getattr(importlib.import_module(module), name)
+        env = as_gymnasium(spec.id, creator(**{**fixed, **kwargs}))
+        return env if spec.max_episode_steps is None else gym.wrappers.TimeLimit(env, spec.max_episode_steps)
+
+    return make
+
+
+def users_of_gymnasium() -> set[str]:
+    """Returns the modules of the installed packages that depend on Gymnasium or gym. None is imported."""
+    return {
+        module
+        for module, distributions in metadata.packages_distributions().items()
+        if module.isidentifier() and any(map(_needs_gymnasium, distributions))
+    }
+
+
+def _needs_gymnasium(distribution: str) -> bool:
+    requirements = metadata.requires(distribution) or []
+    return distribution != "sf-appo" and any(
+        re.match(r"gym(nasium)?\b", each) and "extra ==" not in each for each in requirements
+    )

@@ -6,27 +6,29 @@ allows nothing. Where all act at once, each has a mask of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
+import pyspiel
 
 from sf.envs.entries import describer
 from sf.envs.errors import UsageError, summary
 from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
-from sf.envs.openspiel.camera import PICTURES_PER_S, FilmedMatch
 from sf.envs.openspiel.games import load
 from sf.envs.openspiel.match import Match
 from sf.envs.openspiel.traits import traits_of
 from sf.envs.openspiel.trial import require_playable
 from sf.envs.openspiel.views import Views
 from sf.envs.options import EnvOptions
-from sf.envs.rendering.film import FilmedGroup
+from sf.envs.rendering.film import Film, FilmedGroup
+from sf.envs.rendering.pictures import TextPainter
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.actions import ACTION_MASK
 
 OBSERVATION = "observation"
+PICTURES_PER_S = 2.0  # a position takes a while to read
 
 AnyMatch = TypeVar("AnyMatch", bound=Match)
 
@@ -119,3 +121,44 @@ class OpenSpielGroup:
 
     def close(self) -> None:
         pass
+
+
+class FilmedMatch(Match):
+    """Films itself (`sf.envs.rendering.film.Camera`): each picture is the text that OpenSpiel writes of a position."""
+
+    def __init__(self, env_id: str, *args: Any) -> None:
+        """args: of a match."""
+        super().__init__(env_id, *args)
+        self._painter = TextPainter(env_id)
+        self._viewer: int | None = None  # the player for whom the pictures are; None: they show everything
+        self.films = [Film()]
+
+    def start(self) -> None:
+        super().start()
+        self.films[0].begin(self._draw())
+
+    def play(self, choices: Sequence[int], first: int = 0) -> list[float]:
+        rewards = super().play(choices, first)
+        self.films[0].add(self._draw())
+        return rewards
+
+    def moves(self, player: int) -> Mapping[int, str]:
+        """The actions that a player may choose now, as OpenSpiel writes them."""
+        return {action: self._state.action_to_string(player, action) for action in self.legal(player)}
+
+    def show_to(self, player: int) -> None:
+        """From now on the pictures show what this player knows. What was hidden is shown when a game is over."""
+        self._viewer = player
+        self.films[0].replace(self._draw())
+
+    def _draw(self) -> np.ndarray:
+        return self._painter.draw(str(self) if self.is_over or self._viewer is None else self._text_for(self._viewer))
+
+    def _text_for(self, player: int) -> str:
+        kind = self._game.get_type()
+        if self.num_players > 1 and kind.information == pyspiel.GameType.Information.IMPERFECT_INFORMATION:
+            if kind.provides_information_state_string:
+                return self._state.information_state_string(player)
+            if kind.provides_observation_string:
+                return self._state.observation_string(player)
+        return str(self)

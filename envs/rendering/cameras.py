@@ -15,7 +15,7 @@ from sf.envs.errors import UsageError
 from sf.envs.groups import calls
 from sf.envs.groups.parallel import ParallelEnv
 from sf.envs.rendering.film import Film
-from sf.envs.rendering.obs_pictures import ObsPainter
+from sf.envs.rendering.pictures import ObsPainter
 
 RENDER_MODE = "rgb_array"
 

@@ -13,9 +13,9 @@ import numpy as np
 from sf.envs.errors import UsageError
 from sf.envs.rts.controls import controls
 from sf.envs.rts.engine import ais
+from sf.envs.rts.engine.compiled import warm_up
 from sf.envs.rts.engine.state import DRAW, NOBODY, World
 from sf.envs.rts.engine.units import UNITS, Unit
-from sf.envs.rts.engine.warm_up import warm_up
 from sf.envs.rts.games import Games
 from sf.envs.rts.replay import Recorder, Replay
 from sf.envs.rts.settings import Settings

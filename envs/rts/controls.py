@@ -9,7 +9,7 @@ import numpy as np
 
 from sf.envs.errors import UsageError
 from sf.envs.rts.engine.allowed import TACTICS
-from sf.envs.rts.engine.commands.names import COMMANDS, FLAG_COMMANDS, TOWER_COMMANDS
+from sf.envs.rts.engine.commands import COMMANDS, FLAG_COMMANDS, TOWER_COMMANDS
 from sf.envs.rts.engine.planes import STEP, WALLS
 from sf.envs.rts.engine.state import NEUTRAL
 from sf.envs.rts.engine.units import ATHLETE, BARRACKS, BASE, FLAG, NAMES, RESOURCE, RUNNER, TOWER, UNITS, Unit

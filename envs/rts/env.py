@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,13 +11,29 @@ import numpy as np
 
 from sf.envs.errors import UsageError
 from sf.envs.rts.arena import Arena
-from sf.envs.rts.camera import PICTURES_PER_S
 from sf.envs.rts.controls import OBSERVATION
 from sf.envs.rts.engine.units import UNITS, Unit
-from sf.envs.rts.picture import Painter
-from sf.envs.rts.seeds import Seeds
+from sf.envs.rts.picture import PICTURES_PER_S, Painter
 from sf.envs.rts.settings import settings
 from sf.envs.spaces.actions import ACTION_MASK
+
+_LARGEST_SEED = 2**64 - 1
+
+
+class Seeds:
+    """Says which seed a reset begins with: the given one, or at the first reset without one a random one."""
+
+    def __init__(self) -> None:
+        self._is_seeded = False
+
+    def next(self, given: int | None) -> int | None:
+        """None: random numbers go on. Raises UsageError for what is no seed."""
+        if given is None and self._is_seeded:
+            return None
+        if given is not None and not (isinstance(given, int | np.integer) and 0 <= given <= _LARGEST_SEED):
+            raise UsageError(f"seed is {given!r}: an integer from 0 to {_LARGEST_SEED}")
+        self._is_seeded = True
+        return secrets.randbits(64) if given is None else int(given)
 
 
 class RtsEnv(gym.Env):

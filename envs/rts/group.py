@@ -11,9 +11,9 @@ from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, St
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.film import FilmedGroup
 from sf.envs.rts.arena import Arena
-from sf.envs.rts.camera import PICTURES_PER_S, ArenaCamera
 from sf.envs.rts.controls import OBSERVATION
 from sf.envs.rts.games import command_of
+from sf.envs.rts.picture import PICTURES_PER_S, ArenaCamera
 from sf.envs.rts.settings import OPPONENTS, settings
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.actions import ACTION_MASK

@@ -9,10 +9,9 @@ import numpy as np
 
 from sf.envs.errors import UsageError
 from sf.envs.rts.arena import Arena
-from sf.envs.rts.camera import PICTURES_PER_S
 from sf.envs.rts.controls import OBSERVATION
-from sf.envs.rts.picture import Painter
-from sf.envs.rts.seeds import Seeds
+from sf.envs.rts.env import Seeds
+from sf.envs.rts.picture import PICTURES_PER_S, Painter
 from sf.envs.rts.settings import settings
 from sf.envs.spaces.actions import ACTION_MASK
 

@@ -1,14 +1,20 @@
-"""Pictures of a game: map, units, hit points and fog."""
+"""Pictures of a game (map, units, hit points and fog), and films of the games of an arena."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from sf.envs.rendering.film import Film
+from sf.envs.rts.arena import Arena
 from sf.envs.rts.engine.orders.giving import ATTACK
 from sf.envs.rts.engine.state import NEUTRAL, WALL
 from sf.envs.rts.engine.units import BARRACKS, BASE, FLAG, MELEE, RANGE, RESOURCE, RUNNER, TOWER
 from sf.envs.rts.games import Games
 
+_TICKS_A_PICTURE = 5  # several pictures for each decision, so that units are seen to walk
+PICTURES_PER_S = 30.0
 CELL = 24  # pixels
 _BAR = 20  # pixels below the map: minerals or score of both, and time
 _GROUND, _GRID, _WALL = (58, 74, 52), (52, 67, 47), (30, 30, 34)
@@ -59,7 +65,7 @@ class Painter:
         return seen
 
     def _shows(self, unit: np.void, units: np.ndarray) -> bool:
-        """Whether the viewer is shown it, as by `sf.envs.rts.engine.sight.sees`. units: that are there."""
+        """Whether the viewer is shown it, as by `sf.envs.rts.engine.places.sees`. units: that are there."""
         if self.viewer in (None, unit["owner"]) or unit["kind"] in (BASE, FLAG) or self._games.settings.game == "tower":
             return True
         eyes = units[units["owner"] == self.viewer]
@@ -113,6 +119,40 @@ class Painter:
                 picture[3:11, across] = _SIDES[player]
         time = self._games.ticks[g] / self._games.settings.most_ticks
         picture[14:17, : round(self._side * time)] = (150, 150, 150)
+
+
+class ArenaCamera:
+    """Films the games of an arena: it is an `sf.envs.rendering.film.Camera`, and the watcher of its arena."""
+
+    def __init__(self, arena: Arena) -> None:
+        self._games = arena.games
+        self._painter = Painter(arena.games, 0 if arena.num_players == 1 else None)
+        self.films = [Film() for _ in range(arena.games.num)]
+        self._returns = np.zeros(arena.games.num * arena.num_players)
+        self.ticks_a_picture = _TICKS_A_PICTURE
+        arena.watcher = self
+
+    def began(self, which: np.ndarray) -> None:
+        """These games [E] have begun."""
+        for g in np.flatnonzero(which).tolist():
+            self.films[g].begin(self._painter.draw(g))
+
+    def moved(self, which: np.ndarray) -> None:
+        """These games [E] have gone on."""
+        for g in np.flatnonzero(which).tolist():
+            self.films[g].add(self._painter.draw(g))
+
+    def paid(self, rewards: np.ndarray, ended: np.ndarray) -> None:
+        """What each player got [E, P]."""
+        self._returns = np.where(ended[:, None], 0.0, self._returns.reshape(rewards.shape) + rewards).ravel()
+
+    def show_to(self, player: int) -> None:
+        """From now on the pictures show what this player sees. They are of a single game."""
+        self._painter.viewer = player
+        self.films[0].replace(self._painter.draw(0))
+
+    def returns(self) -> Sequence[float]:
+        return self._returns.tolist()
 
 
 def _shape(kind: int, dx: np.ndarray, dy: np.ndarray) -> np.ndarray:

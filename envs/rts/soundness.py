@@ -11,10 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from sf.envs.rts.engine import ais
-from sf.envs.rts.engine.commands.names import TOWERS
 from sf.envs.rts.engine.games.towers import WAVES
 from sf.envs.rts.engine.orders.giving import BUILD, MAKE, RUN_THROUGH
-from sf.envs.rts.engine.state import DRAW, NEUTRAL, WALL, Worlds
+from sf.envs.rts.engine.state import DRAW, NEUTRAL, TOWERS, WALL, Worlds
 from sf.envs.rts.settings import GAMES, MOST_TICKS, OPPONENTS, Settings
 
 _MANY = 1 << 48  # sums of such numbers do not overflow

@@ -1,4 +1,4 @@
-"""What lies around an environment: wrappers, those of its package and ours, and the classes that adapt it."""
+"""Finds the layers around an environment (wrappers, and the classes that adapt it), and the time limits among them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 _MOST = 50
+_AROUND = "TimeLimit"  # Gymnasium's wrapper, and gym's
 
 
 def layers(env: Any) -> tuple[str, ...]:
@@ -24,3 +25,23 @@ def objects(env: Any) -> Iterator[Any]:
         num_found += 1
         inside = [getattr(env, "__dict__", {}).get(name) for name in ("env", "_env")]
         env = next((each for each in inside if hasattr(each, "reset") and hasattr(each, "step")), None)
+
+
+def time_limit(env: Any, frameskip: int = 1) -> int | None:
+    """Decisions of an episode at most: the least of the limits around `env` that say so."""
+    specs = (getattr(each, "spec", None) for each in objects(env))
+    found = (getattr(spec, "max_episode_steps", None) for spec in specs)
+    limits = [limit for limit in found if isinstance(limit, int) and limit > 0]
+    return -(-min(limits) // frameskip) if limits else None
+
+
+def has_own_time_limit(env: Any) -> bool:
+    """Whether a truncation of `env` comes from its own code.
+
+    A limit lies around it where it is registered with `max_episode_steps`, or has a wrapper TimeLimit; that of a vector
+    of single environments lies where theirs does.
+    """
+    single = getattr(getattr(env, "unwrapped", env), "envs", None)
+    if isinstance(single, list | tuple) and single:
+        return has_own_time_limit(single[0])
+    return time_limit(env) is None and _AROUND not in layers(env)

@@ -15,7 +15,7 @@ import tyro
 from sf.commands import cli
 from sf.commands.episode_lines import say_episode, say_summary, short_names
 from sf.commands.gentle_interrupt import GentleInterrupt
-from sf.envs.surroundings import working_directory
+from sf.envs.process_guards import keep_working_directory
 from sf.screen.offscreen import without_window
 from sf.screen.projector import Projector, Screen
 
@@ -108,7 +108,7 @@ def _run(flags: EnjoyFlags, interrupt: GentleInterrupt) -> None:
     os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")  # it would swallow SIGTERM
     # What is wrong with the screen is said before torch is imported.
     no_window = nullcontext() if flags.video is None else without_window()
-    with working_directory.kept(), no_window, closing(_screen(flags, interrupt)) as screen:
+    with keep_working_directory(), no_window, closing(_screen(flags, interrupt)) as screen:
         from sf import envs  # noqa: PLC0415
         from sf.play.contestants import find_contest, require_spaces  # noqa: PLC0415
         from sf.play.opponents import Opponent  # noqa: PLC0415

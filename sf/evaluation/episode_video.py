@@ -15,9 +15,9 @@ import numpy as np
 from sf import envs
 from sf.config import Config
 from sf.envs import RenderedGroup, UsageError
+from sf.envs.process_guards import keep_working_directory
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.observations import obs_arrays
-from sf.envs.surroundings import working_directory
 from sf.machine import extras
 from sf.play.episodes import Play
 from sf.play.torch_policy import TorchPolicy
@@ -51,7 +51,7 @@ def require_drawable(config: Config) -> None:
     extras.require("video", "imageio_ffmpeg", "PIL", purpose=flag)
     env = config.run.env
     try:
-        with working_directory.kept(), without_window(), closing(_make_group(config, 1)) as group:
+        with keep_working_directory(), without_window(), closing(_make_group(config, 1)) as group:
             obs = obs_arrays(group.spec.obs_space, group.num_actors)
             group.reset({key: list(rows) for key, rows in obs.items()})  # which draws the first picture
     except UsageError as error:

@@ -15,10 +15,10 @@ import yaml
 
 from sf.config import Config
 from sf.envs import EnvOptions, EnvSpec, as_evaluated, describe, flags_for_training
+from sf.envs.process_guards import keep_working_directory
 from sf.envs.spaces import space_json
-from sf.envs.spaces.layouts import layouts
 from sf.envs.spaces.observations import ObsWriter
-from sf.envs.surroundings import working_directory
+from sf.envs.spaces.space_json import layouts
 from sf.play import opponents
 from sf.play.named_checkpoint import config_of, find_trusted, num_policies
 from sf.play.opponents import Opponent
@@ -127,7 +127,7 @@ def _opponents(
     found: dict[str, Contestant] = {}
     for named in filter(opponents.is_name, against):
         opponent = Opponent(named, env, options, obs_space, action_space)
-        with working_directory.kept():
+        with keep_working_directory():
             opponent.player()  # what is wrong with it is said before anything starts
         found[named] = opponent
     return found

@@ -11,11 +11,10 @@ import numpy as np
 import vizdoom
 
 from sf.envs.doom.engine import MAX_ATTEMPTS, start_engine, start_joined_engines
-from sf.envs.doom.game_protocol import Game
+from sf.envs.doom.game import Game
 from sf.envs.doom.matches.bots import BotsFile
-from sf.envs.doom.matches.network import PrivateNetwork
+from sf.envs.doom.matches.network import PrivateNetwork, ReservedPort
 from sf.envs.doom.matches.player import Player
-from sf.envs.doom.matches.ports import ReservedPort
 from sf.envs.doom.matches.tasks import MatchSetup
 from sf.envs.doom.matches.watchdog import Watchdog
 from sf.envs.group import Episode

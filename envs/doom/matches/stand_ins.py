@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import vizdoom
 
-from sf.envs.doom.game_protocol import Game, Rows
+from sf.envs.doom.game import Game, Rows
 from sf.envs.doom.matches.match import Match
 from sf.envs.doom.matches.tasks import MatchSetup
 from sf.envs.group import Episode

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from sf.envs.rts.engine.commands.names import FLAG, NUM_SITES, TOWERS
-from sf.envs.rts.engine.commands.production import builder, count, idle_maker
-from sf.envs.rts.engine.commands.sites import place_at
+from sf.envs.rts.engine.commands import NUM_SITES, builder, count, idle_maker, place_at
 from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.orders.giving import has_room
-from sf.envs.rts.engine.state import NOBODY
+from sf.envs.rts.engine.state import FLAG, NOBODY, TOWERS
 from sf.envs.rts.engine.units import BARRACKS, TOWER, WORKER
 
 TACTICS = ("keep", "attack", "attack_in_range", "defend", "hit_and_run")

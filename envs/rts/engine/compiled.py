@@ -6,18 +6,24 @@ those of all modules of the engine, so each of them refers to `_DIGEST`, which N
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numba import njit
 
 from sf.envs.rts.engine.allowed import write_allowed
-from sf.envs.rts.engine.commands.commanding import command, command_kinds
-from sf.envs.rts.engine.planes import draw_planes
-from sf.envs.rts.engine.state import NOBODY, World
+from sf.envs.rts.engine.commands import command, command_kinds
+from sf.envs.rts.engine.planes import WALLS, draw_planes
+from sf.envs.rts.engine.state import NOBODY, World, allocate
 from sf.envs.rts.engine.tick import begin, tick
+from sf.envs.rts.engine.units import table
 
 _FOLDER = Path(__file__).parent
 _DIGEST = int(hashlib.sha256(b"".join(p.read_bytes() for p in sorted(_FOLDER.rglob("*.py")))).hexdigest()[:15], 16)
@@ -86,3 +92,36 @@ def _compile(digest: int) -> tuple[Callable[..., Any], ...]:
 
 
 advance, observe = _compile(_DIGEST)
+
+
+@cache
+def warm_up() -> None:
+    """Compile the engine once, by whoever comes first: the others wait for that, and load what is left on disk.
+
+    It takes half a minute where the engine is new, and a second otherwise. The lock ends with the process.
+    """
+    worlds = allocate(1, table())
+    nothing = np.zeros((1, 0, 1), np.int64)
+    plane_of = np.full((3, len(worlds.kinds)), -1, np.int64)
+    with _alone():
+        advance(worlds, np.zeros(1, np.int64), 0, 0, nothing, False, 0, np.zeros((1, 2)))
+        planes = np.zeros((1, 1, WALLS, 20, 20), np.int8)
+        observe(worlds, 1, plane_of, planes, np.zeros((1, 1, 0), np.int8))
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One process of the user at a time. Where the user's cache cannot be written, each compiles for itself."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "sf"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(folder / "rts.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except (OSError, RuntimeError):  # RuntimeError: this user has no home
+        yield
+        return
+    try:
+        with suppress(OSError):  # a disk without locks, as some of networks are
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

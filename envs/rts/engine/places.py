@@ -1,4 +1,4 @@
-"""Where units are: on the map, in no wall, and none inside another."""
+"""Where units are: on the map, in no wall, and none inside another. Which is the nearest, and who sees it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from sf.envs.rts.engine.state import NOBODY, WALL
 from sf.envs.rts.engine.units import RADIUS
 
 _CLOSEST = 4 * RADIUS * RADIUS
+_RING = ((0.6, 0.0), (0.45, 0.45), (0.0, 0.6), (-0.45, 0.45), (-0.6, 0.0), (-0.45, -0.45), (0.0, -0.6), (0.45, -0.45))
 
 
 @inner
@@ -92,6 +93,31 @@ def settle_at(world, i, owner, kind, x, y):
 
 
 @inner
+def spawn_beside(world, i, kind):
+    """The number of a new unit next to unit i, or -1 where there is no room for it."""
+    unit = world.units[i]
+    side = 1.0 - 2.0 * unit.owner  # what player 1 does is the mirror image of what player 0 does
+    for ring in range(1, 4):
+        for x, y in _RING:
+            made = spawn(world, unit.owner, kind, unit.x + side * ring * x, unit.y + side * ring * y)
+            if made >= 0:
+                return made
+    return -1
+
+
+@inner
+def settle_beside(world, i, j, kind):
+    """Make the dead unit j a new one next to unit i. False where there is no room for it."""
+    unit = world.units[i]
+    side = 1.0 - 2.0 * unit.owner
+    for ring in range(1, 4):
+        for x, y in _RING:
+            if settle_at(world, j, unit.owner, kind, unit.x + side * ring * x, unit.y + side * ring * y):
+                return True
+    return False
+
+
+@inner
 def remove(world, i):
     """Unit i is no more."""
     take(world, i)
@@ -116,3 +142,61 @@ def distance2(a, b):
     """The square of the distance of two units."""
     dx, dy = a.x - b.x, a.y - b.y
     return dx * dx + dy * dy
+
+
+@inner
+def nearest(world, i, owner, within):
+    """The unit of an owner with the least distance from unit i, up to `within`; -1: none is there."""
+    best, found = within * within, -1
+    for j in numbers_of(world, owner):
+        if world.units[j].alive:
+            d = distance2(world.units[i], world.units[j])
+            if d <= best and (found < 0 or d < best):
+                best, found = d, j
+    return found
+
+
+@inner
+def nearest_of(world, i, owner, kind, within):
+    """`nearest` of one kind."""
+    best, found = within * within, -1
+    for j in numbers_of(world, owner):
+        if world.units[j].alive and world.units[j].kind == kind:
+            d = distance2(world.units[i], world.units[j])
+            if d <= best and (found < 0 or d < best):
+                best, found = d, j
+    return found
+
+
+@inner
+def nearest_troop(world, i, owner, within):
+    """`nearest` of those that fight."""
+    best, found = within * within, -1
+    for j in numbers_of(world, owner):
+        if world.units[j].alive and world.kinds[world.units[j].kind].is_troop:
+            d = distance2(world.units[i], world.units[j])
+            if d <= best and (found < 0 or d < best):
+                best, found = d, j
+    return found
+
+
+@inner
+def look(world, viewer):
+    """Note at each unit of others whether the player sees it, as bit `viewer` of `seen`."""
+    for owner in range(3):
+        if owner != viewer:
+            for i in numbers_of(world, owner):
+                unit = world.units[i]
+                unit.seen &= ~(1 << viewer)
+                if unit.alive and sees(world, viewer, unit):
+                    unit.seen |= 1 << viewer
+
+
+@inner
+def sees(world, viewer, unit):
+    for j in numbers_of(world, viewer):
+        eye = world.units[j]
+        sight = world.kinds[eye.kind].sight
+        if eye.alive and distance2(eye, unit) <= sight * sight:
+            return True
+    return False

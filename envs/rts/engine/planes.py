@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sf.envs.rts.engine.commands.names import FLAG, MINI, TOWERS
 from sf.envs.rts.engine.inner import inner
-from sf.envs.rts.engine.places import column_of, numbers_of
-from sf.envs.rts.engine.sight import sees
-from sf.envs.rts.engine.state import NEUTRAL
+from sf.envs.rts.engine.places import column_of, numbers_of, sees
+from sf.envs.rts.engine.state import FLAG, MINI, NEUTRAL, TOWERS
 from sf.envs.rts.engine.units import BASE, RESOURCE
 from sf.envs.rts.engine.units import FLAG as THE_FLAG
 

@@ -20,19 +20,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sf.envs.rts.engine.inner import inner
-from sf.envs.rts.engine.randomness import below, draw
 
 NEUTRAL = np.int64(2)  # the owner of what belongs to nobody
 NOBODY = np.int64(-1)
 TWO = np.int64(2)
 DRAW = 2
 WALL = -1
+MINI, FLAG, TOWERS = range(3)
+"""The games, by number."""
 
 GAME = np.dtype(
     [
         ("rng", "u8"),
         ("half", "f8"),  # of the side of the map
-        ("rules", "i8"),  # which game it is: `sf.envs.rts.engine.games.rules`
+        ("rules", "i8"),  # which game it is: MINI, FLAG or TOWERS
         ("tick", "i8"),
         ("max_ticks", "i8"),
         ("winner", "i8"),  # NOBODY so far, 0, 1 or DRAW
@@ -148,3 +149,24 @@ def clear(world):
         player.num, player.minerals, player.spent, player.lost = 0, 0, 0, 0
         player.score, player.kills, player.leaks, player.reward = 0, 0, 0, 0.0
         player.rng = draw(game)
+
+
+@inner
+def draw(holder):
+    """Returns 64 random bits of a game or of a player (splitmix64), whose state holds the generator."""
+    holder.rng = holder.rng + np.uint64(0x9E3779B97F4A7C15)
+    z = holder.rng
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@inner
+def uniform(holder, low, high):
+    return low + (high - low) * (np.float64(draw(holder) >> np.uint64(11)) * 2.0**-53)
+
+
+@inner
+def below(holder, n):
+    """An integer from 0 to n - 1."""
+    return int(uniform(holder, 0.0, np.float64(n)))

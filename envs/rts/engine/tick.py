@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from sf.envs.rts.engine import ais
-from sf.envs.rts.engine.commands.names import FLAG, MINI, TOWERS
 from sf.envs.rts.engine.games import flag, mini, towers
 from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.orders.obeying import obey
 from sf.envs.rts.engine.places import numbers_of, remove
-from sf.envs.rts.engine.state import NOBODY, clear
+from sf.envs.rts.engine.state import FLAG, MINI, NOBODY, TOWERS, clear
 
 
 @inner

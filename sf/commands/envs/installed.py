@@ -20,8 +20,7 @@ from sf.envs.errors import summary
 from sf.envs.family import Family
 from sf.envs.libraries import gymnasium as gymnasium_ids
 from sf.envs.libraries.gymnasium import WRAPPERS_OF_OLD_IDS
-from sf.envs.libraries.installed import users_of_gymnasium
-from sf.envs.libraries.packages import PACKAGES, Package
+from sf.envs.libraries.packages import PACKAGES, Package, users_of_gymnasium
 from sf.envs.registry import FAMILIES
 from sf.metrics.display.console import OutputConsole
 

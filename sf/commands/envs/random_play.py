@@ -16,9 +16,9 @@ from sf import envs
 from sf.envs import ActionSpec, EnvOptions, Episode, StepResult
 from sf.envs.errors import EnvError
 from sf.envs.groups.finite import float_keys, require_finite_obs, require_finite_rewards
+from sf.envs.process_guards import keep_standard_streams, keep_working_directory
 from sf.envs.spaces.actions import ACTION_MASK, random_actions
 from sf.envs.spaces.observations import obs_arrays
-from sf.envs.surroundings import standard_streams, working_directory
 from sf.machine.cores import usable_cores
 from sf.machine.pinned_cores import PinnedCores
 from sf.rollout.config import SamplerConfig
@@ -52,7 +52,7 @@ def play_randomly(env: str, options: EnvOptions, seconds: float) -> RandomPlay:
 
     Raises what they raise.
     """
-    with working_directory.kept(), standard_streams.kept(), _one_core():
+    with keep_working_directory(), keep_standard_streams(), _one_core():
         make = partial(envs.make_group, env, options=options, seed=0, first_env_idx=0)
         try:
             group = make(SamplerConfig().num_envs_per_worker // 2)

@@ -14,7 +14,7 @@ from sf.commands import cli
 from sf.commands.episode_lines import say_summary
 from sf.commands.gentle_interrupt import GentleInterrupt
 from sf.commands.play.flags import PlayFlags
-from sf.envs.surroundings import working_directory
+from sf.envs.process_guards import keep_working_directory
 from sf.screen.console import Console
 from sf.screen.keyboard import Keyboard
 from sf.screen.window import Window
@@ -49,7 +49,7 @@ def _run(flags: PlayFlags, interrupt: GentleInterrupt) -> None:
     keyboard = Keyboard()
     window = Window(lambda: interrupt.number > 0, keyboard.note, _NO_WINDOW)
     # What is wrong with the window is said before anything is imported.
-    with working_directory.kept(), closing(Console(window)) as console:
+    with keep_working_directory(), closing(Console(window)) as console:
         from sf import envs  # noqa: PLC0415
         from sf.commands.play.game import find_game  # noqa: PLC0415
         from sf.commands.play.playing import play  # noqa: PLC0415

@@ -16,8 +16,8 @@ import gymnasium as gym
 from sf.config.older import BEFORE_THE_FLAG
 from sf.envs.errors import UsageError
 from sf.envs.spaces import space_json
-from sf.envs.spaces.layouts import layouts
 from sf.envs.spaces.observations import ObsWriter
+from sf.envs.spaces.space_json import layouts
 from sf.run.plan import Plan
 from sf.storage.checkpoint import MODEL, Checkpoint
 

@@ -11,10 +11,10 @@ from sf import envs
 from sf.config import Config, RunConfig, presets
 from sf.config.older import BEFORE_THE_FLAG
 from sf.envs import EnvError, EnvOptions
+from sf.envs.custom.given import named_wrappers
 from sf.envs.entries import is_env
 from sf.envs.field_types import checked
 from sf.envs.registry import name_of
-from sf.envs.wrappers.objects import with_names
 from sf.run.beginning.describing import describe
 from sf.storage.run_dir import NOT_SAVED, RunDir
 from sf.trust.named_code import TRUST, require_trusted
@@ -53,7 +53,7 @@ def make_config(**flags: Any) -> Config:
     if _is_object(flags.get("env")):
         flags["env"] = name_of(flags["env"])
     if flags.get("env_wrappers") is not None:
-        flags["env_wrappers"] = with_names(flags["env_wrappers"])
+        flags["env_wrappers"] = named_wrappers(flags["env_wrappers"])
     flags = checked(Config, flags)
     start = starting_flags(flags)
     try:

@@ -15,7 +15,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from sf import envs
 from sf.envs import EnvOptions, StepResult
 from sf.envs.custom.registered import registered
-from sf.envs.groups.finished_episode import finished_episode
+from sf.envs.group import finished_episode
 from sf.envs.groups.gym import GymGroup
 from sf.envs.groups.parallel import ParallelGroup
 from sf.envs.groups.vector import VectorGroup

@@ -12,8 +12,7 @@ from group_driver import play
 from sf import envs
 from sf.envs import EnvOptions, registry
 from sf.envs.libraries import packages
-from sf.envs.libraries.installed import users_of_gymnasium
-from sf.envs.libraries.packages import Package
+from sf.envs.libraries.packages import Package, users_of_gymnasium
 
 MODULE = """
 import gymnasium as gym

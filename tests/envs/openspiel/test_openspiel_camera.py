@@ -5,7 +5,7 @@ import pytest
 
 from sf import envs
 from sf.envs import EnvOptions, StepResult
-from sf.envs.rendering.text_pictures import TextPainter
+from sf.envs.rendering.pictures import TextPainter
 from sf.envs.spaces.observations import obs_arrays
 
 pytest.importorskip("pyspiel")

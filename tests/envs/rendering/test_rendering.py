@@ -10,7 +10,7 @@ from PIL import Image
 from sf import envs
 from sf.envs import EnvOptions, StepResult, UsageError, make_group, make_rendered_group
 from sf.envs.rendering.film import Film
-from sf.envs.rendering.obs_pictures import ObsPainter
+from sf.envs.rendering.pictures import ObsPainter
 from sf.envs.toys.matches import CountingMatch
 
 

@@ -1,6 +1,9 @@
-"""What holds in every game, whatever the players do."""
+"""What holds in every game, whatever the players do, and the lock of the first start, which compiles the engine."""
 
 from __future__ import annotations
+
+import errno
+import fcntl
 
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rts_games import alive, begun, mirrored, random_choices, require_same, wander
 
+from sf.envs.rts.engine.compiled import _alone
 from sf.envs.rts.engine.units import NAMES, RADIUS, RESOURCE, UNITS, WORKER, table
 from sf.envs.rts.games import Games, command_of
 from sf.envs.rts.settings import Settings
@@ -182,3 +186,25 @@ def test_a_player_whose_ai_is_no_longer_named_commands_again():
         each.advance(np.zeros((1, 2, 1), np.int64), 50)
     assert games.worlds.players["ai"][0, :2].tolist() == [0, 0]
     assert games.snapshot(0) == others.snapshot(0)
+
+
+def test_a_disk_without_locks_is_no_obstacle(tmp_path, monkeypatch):
+    def flock(lock, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with _alone():
+        pass
+
+
+def test_the_lock_of_the_first_start_lies_in_the_users_cache_and_follows_no_link(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    victim = tmp_path / "victim"
+    victim.write_text("whole")
+    with _alone():
+        assert (tmp_path / "sf" / "rts.lock").exists()
+    (tmp_path / "sf" / "rts.lock").unlink()
+    (tmp_path / "sf" / "rts.lock").symlink_to(victim)
+    with _alone():  # without a lock
+        assert victim.read_text() == "whole"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rts_games import begun, of_kind, place, troops
 
-from sf.envs.rts.engine.commands.names import COMMANDS, FLAG_COMMANDS
+from sf.envs.rts.engine.commands import COMMANDS, FLAG_COMMANDS
 from sf.envs.rts.engine.orders.giving import ATTACK, GO_HOME
 from sf.envs.rts.engine.units import ATHLETE, RANGE, RESOURCE
 

@@ -9,7 +9,7 @@ from rts_games import begun, of_kind, place, troops
 
 from sf.envs.rts import RtsEnv
 from sf.envs.rts.arena import Arena
-from sf.envs.rts.engine.commands.names import COMMANDS
+from sf.envs.rts.engine.commands import COMMANDS
 from sf.envs.rts.engine.orders.giving import BUILD, IDLE, MAKE, MOVE
 from sf.envs.rts.engine.units import ATHLETE, BARRACKS, BASE, MELEE, RANGE, RESOURCE, TOWER, WORKER
 from sf.envs.rts.games import Games

@@ -7,10 +7,8 @@ import math
 import numpy as np
 
 from sf.envs.rts.engine.inner import inner
-from sf.envs.rts.engine.orders.economy import settle_beside
-from sf.envs.rts.engine.places import spawn
-from sf.envs.rts.engine.randomness import uniform
-from sf.envs.rts.engine.state import DRAW, NEUTRAL
+from sf.envs.rts.engine.places import settle_beside, spawn
+from sf.envs.rts.engine.state import DRAW, NEUTRAL, uniform
 from sf.envs.rts.engine.units import ATHLETE, BASE, FLAG
 
 ATHLETES = 5  # of each side

@@ -7,8 +7,7 @@ import numpy as np
 from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.orders.giving import RUN_THROUGH, order
 from sf.envs.rts.engine.places import column_of, numbers_of, remove, spawn
-from sf.envs.rts.engine.randomness import below
-from sf.envs.rts.engine.state import DRAW, TWO, WALL
+from sf.envs.rts.engine.state import DRAW, TWO, WALL, below
 from sf.envs.rts.engine.units import BASE, RUNNER
 
 _OURS, _THEIRS = np.int64(0), np.int64(1)

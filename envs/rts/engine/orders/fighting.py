@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sf.envs.rts.engine.commands.names import FLAG
 from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.movement import walk
-from sf.envs.rts.engine.orders.finding import nearest, nearest_of, nearest_troop
 from sf.envs.rts.engine.orders.giving import ATTACK, IDLE, has_target, order, order_at
-from sf.envs.rts.engine.places import distance2
+from sf.envs.rts.engine.places import distance2, nearest, nearest_of, nearest_troop
+from sf.envs.rts.engine.state import FLAG
 from sf.envs.rts.engine.units import BASE
 
 _JUST, _LATELY = np.int64(2), np.int64(20)  # ticks since a hit

@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from sf.envs.rts.engine.inner import inner
-from sf.envs.rts.engine.orders.finding import nearest_of
-from sf.envs.rts.engine.places import numbers_of
+from sf.envs.rts.engine.places import nearest_of, numbers_of
 from sf.envs.rts.engine.state import NEUTRAL
 from sf.envs.rts.engine.units import RESOURCE
 

@@ -17,8 +17,7 @@ from doom_stage import Stage
 from sf.envs.doom import engine
 from sf.envs.doom.group import make_group
 from sf.envs.doom.matches import match, watchdog
-from sf.envs.doom.matches.network import PrivateNetwork
-from sf.envs.doom.matches.ports import PORTS, ReservedPort
+from sf.envs.doom.matches.network import PORTS, PrivateNetwork, ReservedPort
 from sf.envs.options import EnvOptions
 
 NOTHING = (0, 0, 0, 0, 0, 0, 10)
@@ -174,7 +173,7 @@ def test_without_shaping_the_reward_is_frags(stage):
 
 
 def test_no_two_reserved_ports_are_alike_until_one_is_given_back(monkeypatch):
-    monkeypatch.setattr("sf.envs.doom.matches.ports.PORTS", range(20_000, 20_003))
+    monkeypatch.setattr("sf.envs.doom.matches.network.PORTS", range(20_000, 20_003))
     with ReservedPort() as one, ReservedPort() as two, ReservedPort() as three:
         assert {one.number, two.number, three.number} == {20_000, 20_001, 20_002}
         with pytest.raises(RuntimeError, match="every UDP port from 20000 to 20002 is taken"):
@@ -227,7 +226,7 @@ def no_private_network():
 
 def test_without_networks_of_their_own_matches_of_two_groups_have_a_port_each(stage, monkeypatch):
     monkeypatch.setattr(match, "PrivateNetwork", no_private_network)
-    monkeypatch.setattr("sf.envs.doom.matches.ports.PORTS", range(20_000, 20_040))
+    monkeypatch.setattr("sf.envs.doom.matches.network.PORTS", range(20_000, 20_040))
     arguments = []
     init = engine.start_joined_engines
 
@@ -281,7 +280,7 @@ def test_the_engines_of_a_match_die_with_their_owner(tmp_path):
 
 def test_close_ends_the_engines_of_a_match_and_gives_its_port_back(stage, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sf.envs.doom.matches.ports.PORTS", range(20_050, 20_051))
+    monkeypatch.setattr("sf.envs.doom.matches.network.PORTS", range(20_050, 20_051))
     before = set(engine_pids(os.getpid()))
     duel = stage("doom_duel")
     launchers = set(engine_pids(os.getpid())) - before

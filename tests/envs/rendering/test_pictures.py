@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("PIL")
 
-from sf.envs.rendering.text_pictures import TextPainter
+from sf.envs.rendering.pictures import TextPainter
 
 PAINTER = TextPainter("a game")
 

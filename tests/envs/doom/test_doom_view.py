@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sf.envs.doom.frames import FRAME_SHAPE, shrink
+from sf.envs.doom.view import FRAME_SHAPE, shrink
 
 
 def shrink_reference(screen: np.ndarray) -> np.ndarray:

@@ -1,17 +1,26 @@
-"""Pictures of observations, for environments that draw none themselves."""
+"""Pictures of observations and of text, for environments that draw none themselves."""
 
 from __future__ import annotations
 
+import re
+import textwrap
+from functools import lru_cache
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
+from sf.envs.errors import UsageError
 from sf.envs.spaces.observations import ObsWriter, channels_trail, is_image
 
 _CELL = 24  # pixels
 _COLUMNS = 16
 _WIDEST_BOUND = 1e3  # a wider range says little of the numbers to expect
+_LETTERS, _LINES = 64, 30  # letters of a picture
+_LETTER_WIDTH, _LETTER_HEIGHT = 10, 17  # pixels of a letter
+_FONT_SIZE = 13
+_COLOURS = re.compile(r"\x1b\[[\d;]*m")  # for terminals
+_SUITS = str.maketrans("♠♥♦♣", "SHDC")  # which Pillow's font lacks
 
 
 class ObsPainter:
@@ -60,3 +69,40 @@ def _as_rgb(image: np.ndarray) -> np.ndarray:
     if channels % 3 == 0:
         return image[..., -3:].copy()
     return np.repeat(image[..., -1:] if channels != 4 else image[..., 3:], 3, axis=2)
+
+
+class TextPainter:
+    """Draws text in letters of one width, so that a board stays one, on pictures of one size."""
+
+    def __init__(self, env_id: str) -> None:
+        """Raises UsageError where Pillow is missing."""
+        try:
+            import PIL  # noqa: F401, PLC0415  an extra
+        except ImportError as error:
+            raise UsageError(f"{env_id} cannot be drawn: {error}: pip install 'pillow>=10.1'") from error
+
+    def draw(self, text: str) -> np.ndarray:
+        """[H, W, 3] uint8 of as much as there is room for. Longer lines go on in the next one."""
+        lines = [part for line in _COLOURS.sub("", text).translate(_SUITS).splitlines() for part in _parts(line)]
+        picture = np.zeros((_LINES * _LETTER_HEIGHT, _LETTERS * _LETTER_WIDTH), np.uint8)
+        for row, line in enumerate(lines[:_LINES]):
+            for column, letter in enumerate(line):
+                if not letter.isspace():
+                    top, left = row * _LETTER_HEIGHT, column * _LETTER_WIDTH
+                    picture[top : top + _LETTER_HEIGHT, left : left + _LETTER_WIDTH] = _drawn(letter)
+        return np.repeat(picture[..., np.newaxis], 3, axis=2)
+
+
+def _parts(line: str) -> list[str]:
+    return textwrap.wrap(line, _LETTERS, drop_whitespace=False, replace_whitespace=False) or [""]
+
+
+@lru_cache(maxsize=1024)
+def _drawn(letter: str) -> np.ndarray:
+    """[_LETTER_HEIGHT, _LETTER_WIDTH] uint8."""
+    from PIL import Image, ImageDraw, ImageFont  # noqa: PLC0415  an extra
+
+    image = Image.new("L", (_LETTER_WIDTH, _LETTER_HEIGHT))
+    middle = (_LETTER_WIDTH / 2, _LETTER_HEIGHT / 2)
+    ImageDraw.Draw(image).text(middle, letter, fill=255, font=ImageFont.load_default(_FONT_SIZE), anchor="mm")
+    return np.asarray(image)

@@ -9,8 +9,7 @@ import numpy as np
 from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.orders import giving as orders
 from sf.envs.rts.engine.orders.giving import gather, order, order_at, order_to
-from sf.envs.rts.engine.places import distance2, numbers_of
-from sf.envs.rts.engine.sight import look
+from sf.envs.rts.engine.places import distance2, look, numbers_of
 from sf.envs.rts.engine.state import NEUTRAL
 from sf.envs.rts.engine.units import BASE, RESOURCE, WORKER
 

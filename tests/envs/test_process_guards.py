@@ -1,12 +1,15 @@
 import io
 import subprocess
 import sys
+from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from moving_env import Moving, MovingAndRaising
 
 from sf import envs
 from sf.envs import EnvError, EnvOptions
+from sf.envs.process_guards import keep_working_directory
 
 
 class Silencing(gym.Env):
@@ -45,8 +48,8 @@ def test_an_environment_that_is_described_or_drawn_leaves_the_standard_streams()
 def test_one_that_shares_its_descriptor_with_ours_does_not_close_it(replace):
     code = f"""
 import gc, io, os, sys
-from sf.envs.surroundings import standard_streams
-with standard_streams.kept():
+from sf.envs.process_guards import keep_standard_streams
+with keep_standard_streams():
     sys.stdout = {replace}
 gc.collect()
 print("after", flush=True)
@@ -56,8 +59,42 @@ os.write(1, b"at its descriptor")
     assert (done.stdout, done.stderr) == ("after\nat its descriptor", "")
 
 
-def test_one_that_raises_leaves_them_too():
+def test_one_that_raises_leaves_the_standard_streams_too():
     before = streams()
     with pytest.raises(EnvError, match="no licence"):
         envs.describe("silencing", EnvOptions(env_kwargs='{"raises": true}'))
     assert streams() == before
+
+
+def test_an_environment_that_is_described_leaves_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    envs.register_env("moving", Moving)
+    envs.describe("moving", EnvOptions())
+    assert Path.cwd() == tmp_path
+
+
+def test_one_that_raises_leaves_the_working_directory_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    envs.register_env("moving", MovingAndRaising)
+    with pytest.raises(EnvError, match="it raises there"):
+        envs.describe("moving", EnvOptions())
+    assert Path.cwd() == tmp_path
+
+
+def test_a_directory_is_kept_that_has_another_name_meanwhile(tmp_path, monkeypatch):
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    with keep_working_directory():
+        monkeypatch.chdir(tmp_path)
+        here.rename("there")
+    assert Path.cwd() == tmp_path / "there"
+
+
+def test_environments_are_made_in_a_directory_that_is_gone(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    envs.make_group("keyed_env:Keyed", 1, EnvOptions(), seed=0, first_env_idx=0).close()
+    envs.describe("keyed_env:Keyed", EnvOptions())

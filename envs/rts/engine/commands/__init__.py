@@ -1,1 +1,0 @@
-"""Commands to a whole side, or to all of its units of one kind."""
