@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sf.check import isolated
-from sf.check.probe import Needs, Outcome, Probe
-from sf.check.table import PROBES
+from sf.check.probe import PROBES, Needs, Outcome, Probe
 from sf.commands import cli
 from sf.config import Config
 from sf.envs.custom.given import given_env

@@ -1,4 +1,4 @@
-"""A probe: a row of the table, what it is told of the run, and its outcome."""
+"""The probes: what each is told of the run, its outcome, and all of them in the order in which they are tried."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from sf.config import Config
     from sf.envs.custom.given import GivenEnv
+
 
 Status = Literal["ok", "FAILS", "note", "skipped"]
 
@@ -61,3 +62,85 @@ class Outcome:
     text: str  # what was found
     advice: str = ""  # what to do about it, where something is wrong
     seconds: float = 0.0
+
+
+_PYTHON = "install them as docs/installation.md says, in a virtual environment of their own"
+_ON_CPU = "train on the CPU meanwhile (--device cpu)"
+
+PROBES = (
+    Probe("versions", "sf.check.software:versions", _PYTHON, with_torch=True, limit_s=90.0),
+    Probe("shared memory", "sf.check.machine:shared_memory", "memfd_create is needed: Linux 3.17, or another sandbox"),
+    Probe(
+        "file descriptors", "sf.check.machine:descriptors", "raise the hard limit (ulimit -Hn), or lower --num_workers"
+    ),
+    Probe(
+        "pipes",
+        "sf.check.machine:pipes",
+        "raise fs.pipe-user-pages-soft with sysctl (0: no limit), or lower --num_workers and --num_envs_per_worker",
+    ),
+    Probe(
+        "death signal",
+        "sf.check.machine:death_signal",
+        "prctl(PR_SET_PDEATHSIG) is needed, and some sandboxes lack it: a run that is killed leaves processes then",
+    ),
+    Probe(
+        "time of the cores",
+        "sf.check.machine:cpu_quota",
+        "raise the quota of the container, or set --num_workers to the cores that are granted",
+        matters=False,
+    ),
+    Probe(
+        "bfloat16 on the CPU",
+        "sf.check.gpu:bfloat16_on_cpu",
+        "nothing: it is only slower",
+        matters=False,
+        with_torch=True,
+    ),
+    Probe("train_dir", "sf.check.machine:writing", "name another --train_dir, or make room there"),
+    Probe(
+        "/dev/shm",
+        "sf.check.machine:shm",
+        "Doom needs it: free some, or give it more (docker run --shm-size)",
+        matters=False,
+    ),
+    Probe(
+        "Doom",
+        "sf.check.environments:doom",
+        "see 'A Doom engine does not start' in docs/troubleshooting.md; everything else trains without it",
+        limit_s=60.0,
+    ),
+    Probe("Atari", "sf.check.environments:atari", "reinstall ale-py; everything else trains without it", limit_s=60.0),
+    Probe(
+        "run",
+        "sf.check.environments:plan",
+        "change the flags; if the environment is at fault, fix it",
+        of_run=True,
+        with_torch=True,
+        limit_s=120.0,
+    ),
+    Probe(
+        "GPU",
+        "sf.check.gpu:seen",
+        "install a CUDA build of torch that the driver knows (docs/installation.md), start the container with the GPU, "
+        "or take --device cpu",
+        with_torch=True,
+        limit_s=60.0,
+    ),
+    Probe(
+        "GPU itself",
+        "sf.check.gpu:facts",
+        "end what uses its memory (nvidia-smi), install a torch with kernels for it, or look for plugins of your own "
+        f"that touch CUDA when torch is imported; {_ON_CPU}",
+        on_gpu=True,
+        limit_s=60.0,
+    ),
+    Probe(
+        "GPU memory between processes",
+        "sf.check.gpu:shared",
+        "CUDA IPC is needed: unset PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF, and do without MIG, WSL and "
+        f"sandboxes such as gVisor; {_ON_CPU}",
+        on_gpu=True,
+        partners=("sf.check.gpu:map_and_answer", "sf.check.gpu:map_and_answer"),
+        limit_s=90.0,
+    ),
+)

@@ -13,8 +13,7 @@ import numpy as np
 import tyro
 
 from sf.commands import cli
-from sf.commands.episode_lines import say_episode, say_summary, short_names
-from sf.commands.gentle_interrupt import GentleInterrupt
+from sf.commands.watched_episodes import GentleInterrupt, say_episode, say_summary, short_names
 from sf.envs.process_guards import keep_working_directory
 from sf.screen.offscreen import without_window
 from sf.screen.projector import Projector, Screen

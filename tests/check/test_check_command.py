@@ -10,8 +10,7 @@ import pytest
 
 from sf.check import command, isolated
 from sf.check.command import check, line, main, needs_of
-from sf.check.probe import Outcome, Probe
-from sf.check.table import PROBES
+from sf.check.probe import PROBES, Outcome, Probe
 from sf.config import Config
 from sf.processes.fork_servers import ForkServer
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from fake_cuda import FakeGpu
 
-from sf.check import gpu, gpu_memory
+from sf.check import gpu
 from sf.check.command import needs_of
 from sf.check.probe import ProbeError
 from sf.config import Config
@@ -46,13 +46,13 @@ def test_memory_of_two_processes_is_tried_in_both_directions_and_over_the_death_
     """With memory of the CPU, which torch shares as well; the processes and the death are real."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = zip(context.Pipe(), context.Pipe(), strict=True)
-    readers = [context.Process(target=gpu_memory.map_and_answer, args=(end,)) for end in theirs]
+    readers = [context.Process(target=gpu.map_and_answer, args=(end,)) for end in theirs]
     for reader in readers:
         reader.start()
     for end in theirs:
         end.close()
-    monkeypatch.setattr(gpu_memory, "_ANSWER_WITHIN_S", 60.0)  # they import torch first
-    assert "outlives a reader that is killed" in gpu_memory.shared("cpu", *ours)
+    monkeypatch.setattr(gpu, "_ANSWER_WITHIN_S", 60.0)  # they import torch first
+    assert "outlives a reader that is killed" in gpu.shared("cpu", *ours)
     for end in ours:
         end.close()
     for reader in readers:
@@ -73,15 +73,15 @@ def test_memory_that_is_a_copy_is_noticed(answer, sentence):
     reader = threading.Thread(target=lambda: (theirs.recv(), theirs.send(answer(memory))))
     reader.start()
     with pytest.raises(ProbeError, match=sentence):
-        gpu_memory._exchange(memory, ours, 1.0)
+        gpu._exchange(memory, ours, 1.0)
     reader.join()
 
 
 def test_a_reader_that_says_nothing_is_given_up(monkeypatch):
-    monkeypatch.setattr(gpu_memory, "_ANSWER_WITHIN_S", 0.01)
+    monkeypatch.setattr(gpu, "_ANSWER_WITHIN_S", 0.01)
     ours, theirs = multiprocessing.Pipe()
     with pytest.raises(ProbeError, match="gave no answer within"):
-        gpu_memory._answer(ours)
+        gpu._answer(ours)
     theirs.close()
     with pytest.raises(ProbeError, match="died"):
-        gpu_memory._answer(ours)
+        gpu._answer(ours)

@@ -8,7 +8,7 @@ from collections import namedtuple
 import pytest
 from packaging.requirements import Requirement
 
-from sf.check import disk, gpu, kernel, simulators, software
+from sf.check import environments, gpu, machine, software
 from sf.check.command import needs_of
 from sf.check.probe import ProbeError
 from sf.config import Config
@@ -24,12 +24,12 @@ def needs(tmp_path):
 @pytest.mark.parametrize(
     "probe",
     [
-        kernel.shared_memory,
-        kernel.descriptors,
-        kernel.pipes,
-        kernel.death_signal,
-        disk.writing,
-        disk.shm,
+        machine.shared_memory,
+        machine.descriptors,
+        machine.pipes,
+        machine.death_signal,
+        machine.writing,
+        machine.shm,
     ],
     ids=lambda probe: probe.__name__,
 )
@@ -41,61 +41,61 @@ def test_it_passes_here_and_leaves_nothing(probe, needs, tmp_path):
 
 
 def test_too_few_descriptors_are_noticed(needs, monkeypatch):
-    monkeypatch.setattr(kernel.resource, "getrlimit", lambda which: (64, 64))
+    monkeypatch.setattr(machine.resource, "getrlimit", lambda which: (64, 64))
     with pytest.raises(ProbeError, match="2 workers need about 94, and the hard limit is 64"):
-        kernel.descriptors(needs)
+        machine.descriptors(needs)
 
 
 def test_pipes_that_are_not_granted_are_noticed(needs, monkeypatch):
     def refuse(capacity):
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(kernel, "PipeQueue", refuse)
+    monkeypatch.setattr(machine, "PipeQueue", refuse)
     with pytest.raises(ProbeError, match=r"Operation not permitted.*pipe-user-pages-soft"):
-        kernel.pipes(needs)
+        machine.pipes(needs)
 
 
 def test_a_kernel_that_lets_children_outlive_their_parent_is_noticed(needs, monkeypatch):
-    monkeypatch.setattr(kernel, "die_with_creator", lambda: None)
-    monkeypatch.setattr(kernel, "_DEATH_WITHIN_MS", 50.0)
+    monkeypatch.setattr(machine, "die_with_creator", lambda: None)
+    monkeypatch.setattr(machine, "_DEATH_WITHIN_MS", 50.0)
     with pytest.raises(ProbeError, match="outlived its parent"):
-        kernel.death_signal(needs)
+        machine.death_signal(needs)
 
 
 @pytest.mark.parametrize("granted", [1.5, None])
 def test_less_time_than_that_of_all_cores_is_noticed(granted, needs, monkeypatch):
-    monkeypatch.setattr(kernel.machine_cores, "cpu_quota", lambda: granted)
-    monkeypatch.setattr(kernel.os, "sched_getaffinity", lambda pid: {0, 1, 2})
+    monkeypatch.setattr(machine.machine_cores, "cpu_quota", lambda: granted)
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda pid: {0, 1, 2})
     if granted is None:
-        assert kernel.cpu_quota(needs) == "all the time of 3 cores"
+        assert machine.cpu_quota(needs) == "all the time of 3 cores"
     else:
         with pytest.raises(ProbeError, match=f"3 cores are there, and the time of {granted:g} is granted"):
-            kernel.cpu_quota(needs)
+            machine.cpu_quota(needs)
 
 
 def test_a_full_disk_and_a_full_shm_are_noticed(needs, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(1 << 40, 1 << 40, 1000))
     with pytest.raises(ProbeError, match="GiB left"):
-        disk.writing(needs)
+        machine.writing(needs)
     with pytest.raises(ProbeError, match="0 KiB are free, and 16 Doom engines take 2048"):
-        disk.shm(needs)
+        machine.shm(needs)
 
 
 def test_a_folder_that_cannot_be_written_is_noticed(needs, tmp_path, monkeypatch):
-    monkeypatch.setattr(disk.os, "access", lambda path, how: False)
+    monkeypatch.setattr(machine.os, "access", lambda path, how: False)
     with pytest.raises(ProbeError, match=f"{tmp_path} cannot be written"):
-        disk.writing(needs)
+        machine.writing(needs)
 
 
 def test_a_frame_of_one_colour_is_noticed(monkeypatch):
-    group = simulators.envs.make_group("toy_identity", 1, simulators.envs.EnvOptions(), seed=0, first_env_idx=0)
+    group = environments.envs.make_group("toy_identity", 1, environments.envs.EnvOptions(), seed=0, first_env_idx=0)
     group.close()
-    black = simulators.np.zeros((1, 4, 4, 3), simulators.np.uint8)
-    monkeypatch.setattr(simulators, "obs_arrays", lambda space, num: {"obs": black})
+    black = environments.np.zeros((1, 4, 4, 3), environments.np.uint8)
+    monkeypatch.setattr(environments, "obs_arrays", lambda space, num: {"obs": black})
     monkeypatch.setattr(type(group), "reset", lambda self, obs: None)
     monkeypatch.setattr(type(group), "step", lambda self, discrete, continuous, obs, result: [])
     with pytest.raises(ProbeError, match="a frame of one colour"):
-        simulators._play("toy_identity")
+        environments._play("toy_identity")
 
 
 def test_versions_that_are_not_asked_for_are_named():

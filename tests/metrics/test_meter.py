@@ -11,7 +11,7 @@ import sf.learner.worker
 import sf.players.worker
 import sf.policy.worker
 import sf.rollout.worker
-from sf.bench import bodies
+from sf.bench import layers
 from sf.config import Config
 from sf.counters import Counters
 from sf.machine.cores import usable_cores
@@ -133,16 +133,16 @@ def learner(args, monkeypatch, wait, work):
 
 def policy_worker_of_bench(args, monkeypatch, wait, work):
     args.channel.take, args.channel.rows.return_value, args.channel.answer = wait, (np.arange(2), None, None), work
-    monkeypatch.setattr(bodies, "ActionSpec", MagicMock())
-    monkeypatch.setattr(bodies, "random_actions", lambda *args: (0, 0))
-    bodies.random_policy_worker(MagicMock(), args)
+    monkeypatch.setattr(layers, "ActionSpec", MagicMock())
+    monkeypatch.setattr(layers, "random_actions", lambda *args: (0, 0))
+    layers.random_policy_worker(MagicMock(), args)
 
 
 def learner_of_bench(args, monkeypatch, wait, work):
     args.stop.is_set.return_value = False
     args.slots.take, args.slots.give_back = lambda at_most: wait(), work
     args.slots.arrays = {"env_steps": np.ones(1, np.int32)}
-    bodies.draining_learner(MagicMock(), args)
+    layers.draining_learner(MagicMock(), args)
 
 
 @pytest.mark.parametrize(

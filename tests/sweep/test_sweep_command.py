@@ -16,7 +16,7 @@ from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.sweep import command as sweep_command
 from sf.sweep.grid import SweepRun
-from sf.sweep.launchers import places, run_process
+from sf.sweep.launchers import local, run_process
 from sf.sweep.results import Result
 
 SMALL = "num_workers: 1, num_envs_per_worker: 2, batch_size: 64, rollout: 8, device: cpu, encoder_mlp_layers: [8]"
@@ -81,8 +81,8 @@ def test_a_sweep_whose_settings_have_changed_stops_before_anything_starts(failed
     ],
 )
 def test_runs_are_dealt_the_gpus_that_the_sweep_was_given(visible, names):
-    assert places.gpu_names(2, visible) == names
-    assert places.gpu_names(0, visible) == []
+    assert local.gpu_names(2, visible) == names
+    assert local.gpu_names(0, visible) == []
 
 
 @pytest.mark.parametrize("width", [80, 200])

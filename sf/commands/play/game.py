@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sf import envs
-from sf.commands.play.flags import PlayFlags
 from sf.envs import EnvOptions
 from sf.envs.registry import kwargs_against
 from sf.play.opponents import RANDOM, Opponent
@@ -20,6 +19,7 @@ from sf.storage import finite_json
 from sf.zoo.places import is_policy
 
 if TYPE_CHECKING:
+    from sf.commands.play.command import PlayFlags
     from sf.play.contestants import Contestant
 
 YOU = "you"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sf.commands.episode_lines import say_episode, short_names
-from sf.commands.gentle_interrupt import GentleInterrupt
-from sf.commands.play.flags import PlayFlags
 from sf.commands.play.game import YOU, Game, make_players
+from sf.commands.watched_episodes import GentleInterrupt, say_episode, short_names
 from sf.envs import ActionSpec
 from sf.envs.group import PlayedGroup
 from sf.envs.spaces.actions import ACTION_MASK
@@ -24,6 +23,9 @@ from sf.screen.keyboard import Keyboard
 from sf.screen.overlay import Panel
 from sf.screen.projector import Projector
 from sf.screen.stage import Stage
+
+if TYPE_CHECKING:
+    from sf.commands.play.command import PlayFlags
 
 OBJECTIVE = "true_objective"  # of episodes, which says who has won
 _HOLD_S = 1.5  # the result of an episode stays on the screen

@@ -1,7 +1,7 @@
-"""`--launcher local`: several runs of sf-train at once on this machine, each a process with cores of its own.
+"""`--launcher local`: runs several sf-train processes at once on this machine, each with cores of its own.
 
-Each run writes its output to a file beside its directory. When the command dies, its runs are asked
-to end: they save, and resume next time.
+The launcher says how many run at once, with how many workers, on which GPUs. Each run writes its output to a file
+beside its directory. When the command dies, its runs are asked to end: they save, and resume next time.
 """
 
 from __future__ import annotations
@@ -23,9 +23,38 @@ from sf.processes.stopping import Signals
 from sf.storage import run_lock
 from sf.storage.no_links import open_to_append
 from sf.sweep.grid import SweepRun
-from sf.sweep.launchers.places import gpus_of, share_out
 from sf.sweep.launchers.run_process import begin
 from sf.sweep.sweep_dir import last_line, log_of
+
+
+def share_out(configs: Sequence[Config], parallel: int | None) -> tuple[int, list[int]]:
+    """How many runs there are room for at once, and the number of workers of each.
+
+    parallel: how many were asked for. None: as many as the cores allow.
+    """
+    cores = num_usable_cores()
+    share = cores if parallel is None else -(-cores // parallel)
+    chosen = [config.sampler.num_workers for config in configs]
+    workers = [share if num == "auto" else num for num in chosen]
+    return parallel or max(1, cores // max(workers)), workers
+
+
+def gpus_of(configs: Sequence[Config]) -> Sequence[str]:
+    """Names of the GPUs, where the runs use any and have one policy each: several spread over them by themselves."""
+    from sf import gpu  # noqa: PLC0415
+
+    uses_one = all(config.run.device != "cpu" and config.population.num_policies == 1 for config in configs)
+    return gpu_names(gpu.count(), os.environ.get("CUDA_VISIBLE_DEVICES")) if uses_one else ()
+
+
+def gpu_names(num_gpus: int, visible: str | None) -> list[str]:
+    """What CUDA_VISIBLE_DEVICES may name: its own entries, numbers or UUIDs, where it is set to `visible`.
+
+    num_gpus: that CUDA sees; it reads the entries up to the first that is no GPU.
+    """
+    names = map(str, range(num_gpus)) if visible is None else visible.split(",")
+    return [name.strip() for name in names][:num_gpus]
+
 
 _LOOK_EVERY_S = 2.0
 # What the machine lacks, and may have again: a full disk, too many open files, no memory.

@@ -24,10 +24,10 @@ from sf.envs.errors import UsageError
 from sf.machine import extras
 from sf.processes.stopping import STOP_SIGNALS, Signals
 from sf.sweep.grid import SweepRun
-from sf.sweep.launchers import job_states
-from sf.sweep.launchers.jobs import Job, read_jobs, write_jobs
+from sf.sweep.launchers import slurm_jobs
 from sf.sweep.launchers.run_process import ASKED_TO_END
 from sf.sweep.launchers.slurm_flags import SlurmFlags
+from sf.sweep.launchers.slurm_jobs import Job, read_jobs, write_jobs
 from sf.sweep.launchers.training_job import TrainingJob, read_end
 from sf.sweep.sweep_dir import last_line, log_of
 
@@ -92,7 +92,7 @@ class SlurmLauncher:
 
     def is_queued(self, run: SweepRun) -> bool:
         found = self._jobs.get(run.name)
-        return found is not None and found[1].state in job_states.QUEUED
+        return found is not None and found[1].state in slurm_jobs.QUEUED
 
     def start(self, run: SweepRun) -> str:
         """Raises BlockingIOError where sbatch takes no job while others are under way, and UsageError where none is."""
@@ -138,7 +138,7 @@ class SlurmLauncher:
         jobs = list(jobs)
         self._asked_at = time.monotonic()
         try:
-            found = job_states.states([job.job_id for job in jobs])
+            found = slurm_jobs.states([job.job_id for job in jobs])
         except OSError as error:
             if str(error) != self._complaint:
                 self._complaint = str(error)
@@ -155,11 +155,11 @@ class SlurmLauncher:
             if end.sentence is not None:
                 self._reasons[run.name] = f"job {job.job_id} has ended: {end.sentence}"
             return end.status
-        if job.state not in job_states.OVER:
+        if job.state not in slurm_jobs.OVER:
             return None
-        if job.state == job_states.CANCELLED:
+        if job.state == slurm_jobs.CANCELLED:
             return ASKED_TO_END[1]
-        if end is not None or job.state in job_states.LOST:
+        if end is not None or job.state in slurm_jobs.LOST:
             return self._replace(run, job)
         ended_at = self._ended_at.setdefault(job.job_id, time.monotonic())
         return self._without_a_word(run, job) if time.monotonic() - ended_at > _SEEN_WITHIN_S else None
@@ -241,4 +241,4 @@ def _words_of_sbatch(said: str) -> str:
 
 def _is_over(job: Job) -> bool:
     end = read_end(job.folder)
-    return job.state in job_states.OVER or (end is not None and end.is_final)
+    return job.state in slurm_jobs.OVER or (end is not None and end.is_final)

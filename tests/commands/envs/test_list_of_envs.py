@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sf import envs
-from sf.commands.envs import command, descriptions, tables
+from sf.commands.envs import command, descriptions
 from sf.commands.envs.installed import Installed
 from sf.commands.envs.names import find
 from sf.envs import EnvOptions
@@ -143,8 +143,8 @@ def test_a_terminal_shows_names_as_they_are(capsys, monkeypatch):
     names = ["own[/s]", "own[red]"]
     for name in names:
         monkeypatch.setitem(registered, name, None)
-    tables.print_names(names, of_all=False)
-    tables.print_installed([Installed("package", tuple(names))])
+    command.print_names(names, of_all=False)
+    command.print_installed([Installed("package", tuple(names))])
     printed = capsys.readouterr().out
     assert [printed.count(name) for name in names] == [2, 2]
 

@@ -14,8 +14,8 @@ from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.processes.stopping import Signals
 from sf.sweep.launchers import slurm
-from sf.sweep.launchers.jobs import read_jobs
 from sf.sweep.launchers.slurm_flags import SlurmFlags
+from sf.sweep.launchers.slurm_jobs import read_jobs
 
 # It says that it runs, and saves and ends when it is asked to; when it has saved, it goes on to its end.
 TRAINS = """

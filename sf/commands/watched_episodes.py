@@ -1,10 +1,11 @@
-"""What `sf-enjoy` and `sf-play` print of the episodes that were played."""
+"""Plays episodes in front of a person: prints a line for each, and lets Ctrl-C finish what is under way."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +13,30 @@ from sf.metrics.readable import number
 
 if TYPE_CHECKING:
     from sf.play.episodes import Played
+
+
+class GentleInterrupt:
+    """Within it, Ctrl-C ends the play after the step and the picture that are under way, so that a video is finished;
+    a second one ends at once. Before it, while nothing is played yet, the first one does.
+
+    SIGTERM does the same. number: of the signal that came, or 0.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> GentleInterrupt:
+        self._before = {signum: signal.signal(signum, self._note) for signum in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        for signum, handler in self._before.items():
+            signal.signal(signum, handler)
+
+    def _note(self, number: int, frame: object) -> None:
+        self.number = number
+        self.__exit__()
 
 
 def short_names(names: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the trainer asks of Linux and of the C library: shared memory, descriptors, pipes, signals, cores."""
+"""Probes of Linux, the C library and the disk: shared memory, descriptors, pipes, signals, cores, files."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import math
 import os
 import resource
 import select
+import shutil
 import signal
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +21,7 @@ from sf.machine import cores as machine_cores
 from sf.processes.creator import die_with_creator
 from sf.processes.fork_servers import descriptors_needed
 from sf.queues import PipeQueue
+from sf.storage.run_dir import write_atomically
 
 _SHARED_BYTES = 64 << 20
 _DEATH_WITHIN_MS = 5000.0
@@ -110,3 +114,46 @@ def _number(path: Path) -> str:
         return path.read_text().strip()
     except OSError:
         return "unknown"
+
+
+_SHM = Path("/dev/shm")
+_ENOUGH_ON_DISK = 1 << 30
+_ENGINE_BYTES = 128 << 10  # of /dev/shm, a Doom engine
+
+
+def writing(needs: Needs) -> str:
+    """A file is replaced at once, as the trainer replaces checkpoints and summaries."""
+    with _folder(needs.train_dir) as folder:
+        path = folder / "checkpoint"
+        for text in (b"old", b"new"):
+            write_atomically(path, text)
+            if path.read_bytes() != text:
+                raise ProbeError(f"{folder.parent} gives back other bytes than were written")
+        free = shutil.disk_usage(folder).free
+        if free < _ENOUGH_ON_DISK:
+            raise ProbeError(f"{folder.parent} has {free / 2**30:.1f} GiB left")
+        return f"{folder.parent}: files are replaced whole, {free / 2**30:.0f} GiB are free"
+
+
+def shm(needs: Needs) -> str:
+    """Room for ViZDoom's shared memory. The trainer's own has no name, and so takes none of it."""
+    usage = shutil.disk_usage(_SHM)
+    wanted = _ENGINE_BYTES * needs.num_envs
+    if usage.free < wanted:
+        raise ProbeError(f"{usage.free >> 10} KiB are free, and {needs.num_envs} Doom engines take {wanted >> 10}")
+    with tempfile.TemporaryFile(dir=_SHM) as file:
+        file.write(bytes(min(wanted, 1 << 20)))
+        file.flush()
+    return f"{usage.free / 2**20:,.0f} of {usage.total / 2**20:,.0f} MiB are free"
+
+
+@contextmanager
+def _folder(train_dir: str) -> Iterator[Path]:
+    """A folder for a moment: in train_dir, or where that would be made."""
+    place = Path(train_dir).absolute()
+    while not place.exists():
+        place = place.parent
+    if not os.access(place, os.W_OK):
+        raise ProbeError(f"{place} cannot be written")
+    with tempfile.TemporaryDirectory(prefix=".sf-check-", dir=place) as folder:
+        yield Path(folder)

@@ -1,12 +1,16 @@
-"""Doom and Atari: an engine starts, and a step shows something."""
+"""Probes of environments: Doom and Atari render a frame, and the environment of the run can be made."""
 
 from __future__ import annotations
+
+from contextlib import redirect_stdout
+from io import StringIO
 
 import numpy as np
 
 from sf import envs
 from sf.check.probe import Needs, ProbeError
 from sf.envs import ActionSpec, StepResult
+from sf.envs.errors import EnvError
 from sf.envs.spaces.observations import obs_arrays
 
 _STEPS = 4
@@ -36,3 +40,16 @@ def _play(env: str) -> str:
         return f"{env}: {_STEPS} steps, frames of {' x '.join(map(str, image.shape))}"
     finally:
         group.close()
+
+
+def plan(needs: Needs) -> str:
+    from sf.run.plan import make_plan  # noqa: PLC0415  it imports torch, which Doom and Atari do without
+
+    assert needs.config is not None
+    try:
+        with redirect_stdout(StringIO()):  # what environments have to say is said by the run
+            found = make_plan(needs.config)
+    except (ValueError, EnvError) as error:
+        raise ProbeError(str(error)) from None
+    env = needs.config.run.env
+    return f"{env}: {found.num_workers} workers, {found.num_actors} agents, {found.num_weights:,} weights a policy"
