@@ -33,7 +33,7 @@ import yaml
 from sf.config import Config, presets
 from sf.config.input_file import is_file
 from sf.envs.field_types import as_type, flag_types
-from sf.storage import finite_json, no_links, run_lock
+from sf.storage import run_lock, text_files
 from sf.storage.earlier_run import EarlierRun
 
 # These flags say where a run is and how this start treats it. They do not change what is trained.
@@ -185,7 +185,7 @@ class RunDir:
                 )
             earlier = EarlierRun(self.path, config.run.restart_behavior if is_run else "resume")
             try:
-                no_links.require_none(self.path)
+                text_files.require_none(self.path)
                 for path in left_over:
                     path.unlink(missing_ok=True)  # it may have been moved aside
                 write_atomically(self.config, text.encode())  # first: without it, what a full disk leaves is no run
@@ -205,7 +205,7 @@ class RunDir:
             self.summary.unlink(missing_ok=True)
 
     def write_summary(self, summary: dict[str, Any]) -> None:
-        write_atomically(self.summary, (finite_json.dumps(summary, indent=2) + "\n").encode())
+        write_atomically(self.summary, (text_files.dumps(summary, indent=2) + "\n").encode())
 
 
 def _readable(flags: Mapping[str, Any], source: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import pytest
 
 from sf.config import Config
-from sf.storage import json_lines
+from sf.storage import text_files
 from sf.storage.run_dir import RunDir, write_atomically
 from sf.storage.run_lock import held
 from sf.storage.run_log import RunLog
@@ -52,7 +52,7 @@ def test_a_link_that_appears_later_is_not_written_through(tmp_path, target):
     for name in ("metrics.jsonl", "run.log"):
         (tmp_path / name).symlink_to(target)
     with pytest.raises(OSError, match="symbolic links"):
-        json_lines.append(tmp_path / "metrics.jsonl", b"{}\n")
+        text_files.append(tmp_path / "metrics.jsonl", b"{}\n")
     RunLog(tmp_path / "run.log").write("a line")
 
 

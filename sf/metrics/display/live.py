@@ -16,7 +16,7 @@ from sf.metrics.display.notebook import NotebookArea
 from sf.metrics.display.panel import Curve, Target
 from sf.metrics.progress import Outlook
 from sf.metrics.readable import clock, number, rate
-from sf.storage.printable import printable
+from sf.storage.text_files import printable
 
 _NUM_REPEATED = 50  # lines that are printed again after a resize, or stay in a notebook
 _OF_THE_OUTPUT = (OSError, ValueError)  # the disk is full, nobody reads, it is closed, it lacks a character

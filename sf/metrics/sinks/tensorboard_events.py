@@ -21,9 +21,8 @@ from torch.utils.tensorboard import summary as summaries
 
 from sf.metrics.sinks.tensorboard_tags import tag
 from sf.metrics.sinks.writer import VideoRecord
-from sf.storage.no_links import append_whole, open_to_append
-from sf.storage.printable import printable
 from sf.storage.run_dir import RunDir
+from sf.storage.text_files import append_whole, open_to_append, printable
 
 _LAYOUT: dict[str, dict[str, list[Any]]] = {  # by category and title, in this order: kind of chart, and its curves
     "Return": {  # alone, since TensorBoard draws margin charts last in their category
