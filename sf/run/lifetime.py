@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from sf.metrics.advice import StaleData
 from sf.metrics.display.live import Display
 from sf.metrics.display.panel import Target
 from sf.metrics.meter import Machine
 from sf.metrics.progress import Progress
-from sf.metrics.sinks.tensorboard_events import TensorBoard
+from sf.metrics.sinks.tensorboard import TensorBoard
 from sf.metrics.sinks.wandb_sink import WandbSink
 from sf.metrics.sinks.writer import MetricsWriter, Sink
-from sf.metrics.stale_data import StaleData
 from sf.metrics.system_info import read_starts
 from sf.processes.stopping import Signals, caught_signals
 from sf.ranks.board import Board

@@ -28,7 +28,7 @@ from sf.learner.gradients.threads import MOST_THREADS
 from sf.learner.optimizer.optimizer import require_available
 from sf.machine.cores import num_usable_cores, usable_cores
 from sf.machine.pinned_cores import PinnedCores
-from sf.metrics.first_update import steps_before_update
+from sf.metrics.advice import steps_before_update
 from sf.model.inference import num_weights
 from sf.model.registry import build_model
 from sf.native import kernels

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from sf.config import Config
+from sf.metrics.advice import StaleData
 from sf.metrics.progress import Progress
-from sf.metrics.stale_data import StaleData
 from sf.players.matchmaker import Matchmaker
 from sf.population.controller import Population
 from sf.processes.child import Child

@@ -16,7 +16,7 @@ from sf.psro.best_response import StoppedError
 from sf.psro.flags import default_end
 from sf.psro.record import Iteration, append, payoff_table, read
 from sf.psro.search import Search
-from sf.storage import checkpoint
+from sf.storage import checkpoint, text_files
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
 
