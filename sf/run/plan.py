@@ -24,7 +24,7 @@ from sf.envs.errors import UsageError
 from sf.envs.spaces.symmetries import Symmetry
 from sf.evaluation.episode_video import require_drawable
 from sf.learner.batches.symmetric_images import find_symmetries
-from sf.learner.gradients.threads import MOST_THREADS
+from sf.learner.gradients.share import MOST_THREADS
 from sf.learner.optimizer.optimizer import require_available
 from sf.machine.cores import num_usable_cores, usable_cores
 from sf.machine.pinned_cores import PinnedCores
