@@ -86,7 +86,7 @@ NETWORKS = ForkServer(
     ["torch._dynamo", "sf.learner.worker", "sf.policy.worker", "sf.players.worker", "sf.evaluation.evaluator"]
 )
 SIMULATORS = ForkServer(["sf.rollout.worker"])
-PLAYERS = ForkServer(["sf.evaluation.worker"])  # of sf-eval: simulators and networks
+PLAYERS = ForkServer(["sf.evaluation.task"])  # of sf-eval: simulators and networks
 
 
 def start_for_training() -> None:

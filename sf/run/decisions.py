@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sf.evaluation.during_training import EvaluatorOrders
 from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
 from sf.metrics.progress import Progress
 from sf.players.exploiters import Exploiters
 from sf.players.matchmaker import Matchmaker
 from sf.population.controller import Population
 from sf.run.children.starter import Starter
-from sf.run.evaluations.orders import EvaluatorOrders
 from sf.run.memory import RunMemory
 from sf.storage.checkpoint import Checkpoint
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from sf.evaluation.during_training import Evaluations, Videos
 from sf.metrics.advice import StaleData
 from sf.metrics.display.live import Display
 from sf.metrics.display.panel import Target
@@ -26,13 +27,11 @@ from sf.processes.stopping import Signals, caught_signals
 from sf.ranks.board import Board
 from sf.run.beginning.earlier_episodes import earlier_episodes
 from sf.run.beginning.startup_messages import startup_messages
+from sf.run.best_checkpoints import BestCheckpoints
 from sf.run.children.roles.role import Body
 from sf.run.children.roles.table import counts, roles_with
 from sf.run.children.supervisor import OPTIONAL_WITHIN_S, Supervisor
 from sf.run.decisions import Decisions
-from sf.run.evaluations.best_checkpoints import BestCheckpoints
-from sf.run.evaluations.results import Evaluations
-from sf.run.evaluations.videos import Videos
 from sf.run.joining import ANOTHER_RANK
 from sf.run.memory import RunMemory
 from sf.run.plan import Plan

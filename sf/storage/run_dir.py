@@ -6,7 +6,7 @@ tensorboard/     the same for TensorBoard
 checkpoints/     see sf.storage.checkpoint; with several policies checkpoints/policy_00/ and so on
 checkpoints/milestones/     with --save_milestones_sec: checkpoints that are kept for good
 wandb/           with --with_wandb: files of wandb, and the run's id there
-evaluations.jsonl     one JSON record for each evaluation, see sf.run.evaluations
+evaluations.jsonl     one JSON record for each evaluation, see sf.evaluation.during_training
 videos/          with --video_every_env_steps, see sf.storage.video_files
 run.log          all messages of the run, see sf.storage.run_log
 summary.json     written at the end and at a stop; a start that resumes the run removes it
