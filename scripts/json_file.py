@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sf.commands.ends import fail
-from sf.storage import finite_json, output_file
+from sf.storage import output_file, text_files
 
 
 def require_writable(path: Path | None, *, is_new: bool = False) -> None:
@@ -29,6 +29,6 @@ def write(path: Path | None, result: Any, indent: int | None = 1) -> None:
     if path is None:
         return
     try:
-        output_file.write("json", path, f"{finite_json.dumps(result, indent=indent)}\n".encode())
+        output_file.write("json", path, f"{text_files.dumps(result, indent=indent)}\n".encode())
     except ValueError as error:
         fail(str(error))

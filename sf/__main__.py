@@ -31,7 +31,7 @@ def main(**defaults: Any) -> None:
 
             check(defaults)
 
-        from sf.processes.leaving import leaves_threads_behind  # noqa: PLC0415
+        from sf.processes.main_module import leaves_threads_behind  # noqa: PLC0415
 
         with leaves_threads_behind():
             _train(defaults)

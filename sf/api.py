@@ -10,8 +10,8 @@ from typing import Any
 from sf.config import Config
 from sf.processes.main_module import end_if_imported_again, hidden_unless_a_file
 from sf.run.beginning.starting_flags import make_config
-from sf.storage.printable import printable
 from sf.storage.run_dir import RunDir
+from sf.storage.text_files import printable
 
 
 def train(

@@ -152,7 +152,7 @@ class TurnMask:
     """Which rows are decisions, by the action masks: one of all zeros is that of an agent that waits.
 
     An agent that waits needs no network: its action is 0, with probability 1, and its value is not looked at
-    (`sf.learner.loss.waiting`). Its row is no env step.
+    (`sf.learner.loss.masks`). Its row is no env step.
     """
 
     def __init__(self, masks: np.ndarray) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sf.storage import finite_json, json_lines
-from sf.storage.no_links import open_to_append
+from sf.storage import text_files
+from sf.storage.text_files import open_to_append
 
 NAME = "results.jsonl"
 Record = dict[str, Any]
@@ -80,8 +80,8 @@ class Results:
         """Raises OSError."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._mend_end()
-        line = finite_json.dumps(record)
-        json_lines.append(self.path, f"{line}\n".encode())
+        line = text_files.dumps(record)
+        text_files.append(self.path, f"{line}\n".encode())
         self.records.append(json.loads(line))
 
     def _mend_end(self) -> None:

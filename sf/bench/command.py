@@ -21,7 +21,7 @@ from sf.commands import cli
 from sf.config import Config
 from sf.machine.cores import num_usable_cores
 from sf.metrics.display.console import OutputConsole
-from sf.storage import finite_json, output_file
+from sf.storage import output_file, text_files
 
 if TYPE_CHECKING:
     from sf.bench.autotune import Search, Settings
@@ -104,7 +104,7 @@ def main() -> None:
             result = _measure_layers(config, flags.layers, flags.seconds or 20.0, flags.rounds)
         if flags.json is not None:
             result = {"flags": cli.arguments(given), "cores": num_usable_cores(), **result}
-            output_file.write("json", flags.json, f"{finite_json.dumps(result, indent=2)}\n".encode())
+            output_file.write("json", flags.json, f"{text_files.dumps(result, indent=2)}\n".encode())
 
 
 def _measure_layers(config: Config, layers: Sequence[str], seconds: float, rounds: int) -> dict[str, Any]:

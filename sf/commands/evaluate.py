@@ -14,8 +14,8 @@ import tyro
 
 from sf.commands import cli
 from sf.metrics.readable import number
-from sf.storage import finite_json, output_file
-from sf.storage.printable import printable
+from sf.storage import output_file, text_files
+from sf.storage.text_files import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -135,7 +135,7 @@ def _run(flags: EvalFlags) -> None:
     if flags.json is not None:
         settings = {name: _plain(value) for name, value in dataclasses.asdict(flags).items()}
         result = _result(evaluation, players, found.num_own, exploitability)
-        text = finite_json.dumps({**settings, **result}, indent=2) + "\n"
+        text = text_files.dumps({**settings, **result}, indent=2) + "\n"
         output_file.write("json", flags.json, text.encode())
     if flags.csv is not None:
         output_file.write("csv", flags.csv, _csv(evaluation, list(players)).encode())

@@ -27,7 +27,7 @@ from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
 from sf.evaluation.episode_video import film
 from sf.evaluation.results import Evaluation
-from sf.evaluation.worker import guarded_group
+from sf.evaluation.task import guarded_group
 from sf.play.episodes import Play, make_lineups
 from sf.play.exploitability import exploitability, information_states, tabular
 from sf.play.torch_policy import TorchPolicy

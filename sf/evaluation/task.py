@@ -1,35 +1,100 @@
 """An evaluation: a fixed number of episodes of one or more players, played by several processes.
 
 Called by `sf-eval`. The same task gives the same matches, environments and random numbers, however fast each process
-is.
+is. Each evaluation worker plays its share of the matches, with a copy of every player of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from multiprocessing import connection
 
 import numpy as np
 
 from sf import envs
 from sf.arrays import Field, SharedArrays
-from sf.envs import EnvOptions, UsageError
-from sf.envs.custom.given import given_env
-from sf.envs.seeding import env_seed
+from sf.envs import EnvGroup, EnvOptions, UsageError
+from sf.envs.custom.given import GivenEnv, given_env
+from sf.envs.guard import GuardedGroup
+from sf.envs.remarks import handed_to
+from sf.envs.seeding import env_seed, seed_process
 from sf.evaluation.results import Evaluation
-from sf.evaluation.worker import EvaluationWorkerArgs, evaluation_worker
 from sf.machine.cores import num_usable_cores, usable_cores
 from sf.play.contestants import Contestant, require_spaces
-from sf.play.episodes import Played, make_lineups
+from sf.play.episodes import Play, Played, make_lineups
 from sf.play.opponents import Opponent
+from sf.play.player import Player
+from sf.play.torch_policy import TorchPolicy
 from sf.processes.child import Child, start_child
 from sf.processes.fork_servers import ForkServer
-from sf.processes.reports import BegunAnew, EnvFault, EpisodesPlayed, Failed, Finished, Remark, Report
+from sf.processes.reports import BegunAnew, EnvFault, EpisodesPlayed, Failed, Finished, Ready, Remark, Report, Reports
+from sf.processes.torch_runtime import configure
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 
-_SERVER = ForkServer([evaluation_worker.__module__])  # with simulators and networks
+_SERVER = ForkServer([__name__])  # with simulators and networks
+
+
+@dataclass(frozen=True)
+class EvaluationWorkerArgs:
+    """Everything an evaluation worker needs to know."""
+
+    env: str
+    given_env: GivenEnv | None  # where `env` is the name of one that was given as an object
+    options: EnvOptions
+    players: Mapping[str, SharedArrays | Opponent]  # by name; of a policy `data`, the content of its checkpoint
+    lineups: np.ndarray  # [M, A] of all matches, of all workers
+    env_idxs: range  # its environments
+    num_envs: int  # of all workers
+    seed: int
+    deterministic: bool
+    device: str
+    core: int | None  # that it is pinned to
+
+
+def evaluation_worker(reports: Reports, args: EvaluationWorkerArgs) -> None:
+    """Body of the process."""
+    configure(args.device, num_threads=1, deterministic=True)
+    players = [
+        each.player()
+        if isinstance(each, Opponent)
+        else TorchPolicy(checkpoint.decode(each["data"].tobytes()), name, args.device)
+        for name, each in args.players.items()
+    ]
+    seed_process(args.seed, args.env_idxs.start)
+    with handed_to(reports.remark):
+        _play(reports, args, players)
+    reports.send(Finished())
+
+
+def _play(reports: Reports, args: EvaluationWorkerArgs, players: Sequence[Player]) -> None:
+    group = guarded_group(args.env, args.options, args.seed, args.env_idxs, args.core)
+    try:
+        play = Play(group, players, args.lineups, args.env_idxs, args.num_envs, args.seed, args.deterministic)
+        reports.send(Ready())
+        while not play.is_done:
+            played = play.step()
+            for match_idx in play.pop_begun_anew():
+                reports.send(BegunAnew(match_idx))
+            if played:
+                reports.send(EpisodesPlayed([asdict(episode) for episode in played]))
+            for fault in group.pop_faults():
+                reports.send(EnvFault(**asdict(fault)))
+    finally:
+        group.close()
+
+
+def guarded_group(env: str, options: EnvOptions, seed: int, env_idxs: range, core: int | None) -> GuardedGroup:
+    """The environments with these positions, rebuilt where they fail. core: that the caller is pinned to."""
+
+    def make(attempt: int) -> EnvGroup:
+        own_seed = env_seed(seed, attempt) if attempt else seed
+        return envs.make_group(env, len(env_idxs), options, seed=own_seed, first_env_idx=env_idxs.start, core=core)
+
+    return GuardedGroup(make, env_id=env)
+
+
 _NEWS_EVERY_S = 5.0  # of the progress, where workers have none
 _SEED_KEY = 0x5C0E  # so that its environments differ from those that train
 

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sf.storage import json_lines
+from sf.storage import text_files
 from sf.storage.run_dir import write_atomically
 
 NAME = "league.jsonl"
@@ -118,7 +118,7 @@ def append(path: Path, rows: Sequence[Row]) -> None:
 
     Raises OSError where that is not possible.
     """
-    json_lines.append(path, _encoded(rows))
+    text_files.append(path, _encoded(rows))
 
 
 def rewrite(path: Path, rows: Sequence[Row]) -> None:
@@ -167,7 +167,7 @@ def rows_of(path: Path, with_word: bytes = b"") -> Iterator[Row]:
 
 def _lines(path: Path) -> Iterator[bytes]:
     try:
-        yield from json_lines.whole_lines(path)
+        yield from text_files.whole_lines(path)
     except (PermissionError, IsADirectoryError) as error:
         raise ValueError(f"{path} cannot be read ({error.strerror}): restore the file, or its permissions") from None
 

@@ -25,8 +25,8 @@ from sf.league import record
 from sf.league.record import Finished, Match, Player, Row, Settings
 from sf.play.opponents import Opponent
 from sf.storage import checkpoint, output_file, run_lock
-from sf.storage.finite_json import dumps
 from sf.storage.run_dir import RunDir
+from sf.storage.text_files import dumps
 
 
 @dataclass(frozen=True)

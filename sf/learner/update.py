@@ -29,7 +29,7 @@ from sf.learner.checkpoints.content import are_finite, load_tensors, never_finit
 from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.loss.iteration import Evaluation, needs_evaluation, prepare
-from sf.learner.loss.waiting import has_outcome
+from sf.learner.loss.masks import has_outcome
 from sf.learner.optimizer import learning_rate
 from sf.learner.optimizer.learning_rate import LearningRate
 from sf.learner.optimizer.optimizer import Optimizer
@@ -266,20 +266,20 @@ class Updater:
         lowest, highest, final = config.lr_adaptive_min, config.lr_adaptive_max, config.lr_adaptive_max_final
         if final is not None:
             highest = learning_rate.held(highest, share_done, final, config.lr_adaptive_max_hold)
-        worth = self._worth_of_a_step()
+        worth = self._advantage_scale()
         highest = max(worth * highest, lowest)
         threshold *= worth
         self._learning_rate.set(learning_rate.kl_adaptive(self.learning_rate, kl, threshold, lowest, highest))
 
-    def _worth_of_a_step(self) -> float:
-        """Returns `learning_rate.worth_of_a_step` by the advantages of the last epoch."""
+    def _advantage_scale(self) -> float:
+        """Returns `learning_rate.advantage_scale` by the advantages of the last epoch."""
         config, value_norm = self._config, self.model.value_norm
         if not config.lr_adaptive_advantage_share or not isinstance(value_norm, ReturnNormalizer):
             return 1.0
         advantage_stddev = self.metrics.mean_of_last(config.num_batches_per_epoch, "advantage_stddev")
         assert advantage_stddev is not None  # the KL divergence is of the same samples
         return_stddev = float(value_norm.stddev)
-        return learning_rate.worth_of_a_step(advantage_stddev, return_stddev, config.lr_adaptive_advantage_share)
+        return learning_rate.advantage_scale(advantage_stddev, return_stddev, config.lr_adaptive_advantage_share)
 
     def _cuts(self, batch: Batch, mask: Tensor, callback: IterationCallback) -> Iterator[Cut]:
         """Yields the minibatches of all epochs, or none if the callback says no before the first."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sf.machine.cores import num_usable_cores
-from sf.storage import finite_json
+from sf.storage import text_files
 from sf.storage.run_dir import RunDir, write_atomically
 
 _PACKAGES = ("sf-appo", "torch", "numpy", "gymnasium", "vizdoom", "ale-py", "pettingzoo", "open-spiel")
@@ -26,7 +26,7 @@ def record_start(run_dir: RunDir) -> None:
     """Add an entry for this start. Raises ValueError where the directory cannot be written."""
     entries = [*read_starts(run_dir), system_info()]
     try:
-        write_atomically(run_dir.system, (finite_json.dumps(entries, indent=2) + "\n").encode())
+        write_atomically(run_dir.system, (text_files.dumps(entries, indent=2) + "\n").encode())
     except OSError as error:
         raise ValueError(f"{run_dir.path} cannot hold a run ({error}): name another --train_dir") from None
 

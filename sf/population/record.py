@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sf.population.evolution import Decision, Member
 from sf.population.lineage import Event, PolicyHistory, histories, sentences
-from sf.storage import json_lines
+from sf.storage import text_files
 from sf.storage.run_dir import write_atomically
 
 EVENTS = "population.jsonl"
@@ -150,4 +150,4 @@ def _append(path: Path, lines: Sequence[str], num_old: int) -> None:
     if (path.stat().st_size if path.exists() else 0) != old_size:
         write_atomically(path, b"".join(texts))
         return
-    json_lines.append(path, b"".join(texts[num_old:]))
+    text_files.append(path, b"".join(texts[num_old:]))

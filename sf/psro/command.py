@@ -13,7 +13,7 @@ from sf.commands import cli
 from sf.config import Config, RunConfig
 from sf.config.older import BEFORE_THE_FLAG
 from sf.psro.flags import default_end, require_even, require_followed
-from sf.storage import finite_json, output_file, run_lock
+from sf.storage import output_file, run_lock, text_files
 from sf.storage.run_dir import RunDir
 from sf.trust.named_code import TRUST, require_trusted
 
@@ -156,7 +156,7 @@ def _run(flags: PsroFlags) -> None:
             raise
     if flags.json is not None:
         rows = [asdict(iteration) for iteration in search.iterations]
-        output_file.write("json", flags.json, (finite_json.dumps(rows, indent=2) + "\n").encode())
+        output_file.write("json", flags.json, (text_files.dumps(rows, indent=2) + "\n").encode())
     if flags.png is not None:
         from sf.psro.figure import draw  # noqa: PLC0415
 

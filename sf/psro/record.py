@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sf.envs.errors import UsageError
-from sf.storage import json_lines
+from sf.storage import text_files
 
 NAME = "psro.jsonl"
 RESPONSES = "responses"  # the folder of the runs of best responses, beside it
@@ -59,13 +59,13 @@ class Iteration:
 
 def append(path: Path, iteration: Iteration) -> None:
     """Raises OSError where it cannot be written."""
-    json_lines.append(path, json.dumps(asdict(iteration), allow_nan=False).encode() + b"\n")
+    text_files.append(path, json.dumps(asdict(iteration), allow_nan=False).encode() + b"\n")
 
 
 def read(path: Path) -> list[Iteration]:
     """All whole lines; none where there is no file. Raises ValueError where one is damaged, or none can be read."""
     try:
-        lines = list(json_lines.whole_lines(path)) if path.exists() else []
+        lines = list(text_files.whole_lines(path)) if path.exists() else []
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read ({error.strerror}): change that, or name another --experiment"

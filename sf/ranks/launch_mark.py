@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sf.ranks.place import Place
-from sf.storage import no_links
+from sf.storage import text_files
 from sf.storage.run_dir import write_atomically
 
 
@@ -30,7 +30,7 @@ class LaunchMark:
 
     def is_there(self) -> bool:
         """Whether this launch has set it. Raises ValueError where a link is in its place."""
-        no_links.require_file(self._path)
+        text_files.require_file(self._path)
         try:
             return self._path.read_text(errors="replace") == self._launch
         except OSError:  # nobody has

@@ -17,7 +17,7 @@ from torch.distributed import PrefixStore, Store, TCPStore
 from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.ranks.place import Place
-from sf.storage import no_links
+from sf.storage import text_files
 from sf.storage.run_dir import write_atomically
 
 _LOOKS_EVERY_S = 0.05
@@ -169,7 +169,7 @@ def _receive(store: Store, size: int) -> str:
 def _write(path: Path, name: str) -> None:
     """Raises UsageError."""
     try:
-        no_links.require_file(path)
+        text_files.require_file(path)
         write_atomically(path, name.encode())
     except OSError as error:
         raise UsageError(f"{path} cannot be written ({error}): name another --train_dir") from None

@@ -13,9 +13,9 @@ from sf.config import Config
 from sf.metrics.readable import clock, count, four_digits
 from sf.report.groups import shown, told_apart
 from sf.report.runs import Run
-from sf.storage.printable import plain
 from sf.storage.run_dir import FAILURE
 from sf.storage.run_records import is_number, not_undone, numbers, settled
+from sf.storage.text_files import plain
 
 _SILENT_RECORDS = 5  # a run that has written nothing for the time of so many records is no longer running
 _SILENT_AT_LEAST_S = 60.0

@@ -19,7 +19,7 @@ from sf.report.curves import CONFIDENCE, Band, Curve, band, curve
 from sf.report.groups import group
 from sf.report.runs import Run
 from sf.report.style import MOST_STYLES, house_style, tidy_numbers, x_unit
-from sf.storage.printable import plain
+from sf.storage.text_files import plain
 
 _COLUMNS = 3
 _WIDTH, _HEIGHT = 4.2, 3.0  # of a panel, in inches

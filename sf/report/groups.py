@@ -13,7 +13,7 @@ from typing import Any
 
 from sf.config import Config
 from sf.report.runs import Run
-from sf.storage.printable import plain
+from sf.storage.text_files import plain
 
 NOT_THE_EXPERIMENT = frozenset(
     {

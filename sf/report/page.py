@@ -16,8 +16,8 @@ from sf.commands import cli
 from sf.machine import extras
 from sf.report.runs import load
 from sf.storage import output_file, video_files
-from sf.storage.printable import plain
 from sf.storage.run_dir import RunDir
+from sf.storage.text_files import plain
 
 _MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
 _OF_WANDB = "wandb"  # the folder that has copies

@@ -13,7 +13,7 @@ from sf.commands import cli
 from sf.machine import extras
 from sf.report.runs import load_all
 from sf.storage import output_file
-from sf.storage.printable import plain
+from sf.storage.text_files import plain
 
 
 @dataclass(frozen=True)

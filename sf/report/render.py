@@ -19,7 +19,7 @@ from sf.report import charts, facts, population
 from sf.report.inline_svg import inline_svg
 from sf.report.league.figure import draw as draw_league
 from sf.report.runs import Run
-from sf.storage.printable import plain
+from sf.storage.text_files import plain
 
 _OBJECTIVE = "true_objective"  # by which policies are ranked
 

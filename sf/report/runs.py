@@ -14,9 +14,9 @@ from typing import Any
 from sf.config import Config
 from sf.config.input_file import is_file
 from sf.config.older import BEFORE_THE_FLAG
-from sf.storage.printable import plain
 from sf.storage.run_dir import RANKS, RunDir
 from sf.storage.run_records import not_undone, read_records, settled
+from sf.storage.text_files import plain
 
 _MOVED_ASIDE = re.compile(r"\.(old|overwritten)\d+$")  # by --restart_behavior restart or overwrite
 

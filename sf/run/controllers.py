@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sf.evaluation.during_training import EvaluatorOrders
 from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
 from sf.metrics.progress import Progress
 from sf.players.exploiter_resets import ExploiterResets
@@ -18,7 +19,6 @@ from sf.players.pool_growth import PoolGrowth
 from sf.players.seat_keeper import SeatKeeper
 from sf.players.snapshots import Snapshots
 from sf.population.controller import Population
-from sf.run.evaluations.orders import EvaluatorOrders
 from sf.run.learner_orders import LearnerOrders
 from sf.run.memory import RunMemory
 from sf.storage.checkpoint import Checkpoint

@@ -13,26 +13,25 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from sf.evaluation.during_training import Evaluations, Videos
+from sf.metrics.advice import StaleData
 from sf.metrics.display.live import Display
 from sf.metrics.display.panel import Target
 from sf.metrics.meter import Machine
 from sf.metrics.progress import Progress
-from sf.metrics.sinks.tensorboard_events import TensorBoard
+from sf.metrics.sinks.tensorboard import TensorBoard
 from sf.metrics.sinks.wandb_sink import WandbSink
 from sf.metrics.sinks.writer import MetricsWriter, Sink
-from sf.metrics.stale_data import StaleData
 from sf.metrics.system_info import read_starts
 from sf.processes.stopping import Signals, caught_signals
 from sf.ranks.board import Board
 from sf.run.beginning.earlier_episodes import earlier_episodes
 from sf.run.beginning.startup_messages import startup_messages
+from sf.run.best_checkpoints import BestCheckpoints
 from sf.run.children.roles.role import Body
 from sf.run.children.roles.table import counts, roles_with
 from sf.run.children.supervisor import OPTIONAL_WITHIN_S, Supervisor
 from sf.run.controllers import Controllers
-from sf.run.evaluations.best_checkpoints import BestCheckpoints
-from sf.run.evaluations.results import Evaluations
-from sf.run.evaluations.videos import Videos
 from sf.run.joining import ANOTHER_RANK
 from sf.run.learner_orders import LearnerOrders
 from sf.run.memory import RunMemory

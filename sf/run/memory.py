@@ -12,7 +12,7 @@ import numpy as np
 
 from sf.arrays import Field, SharedArrays
 from sf.counters import CounterRow, Counters
-from sf.machine.pinned_cores import PinnedCores
+from sf.machine.cores import PinnedCores
 from sf.processes.stopping import StopFlag
 from sf.queues import IndexQueue, PipeQueue, Queues, make_queues
 from sf.recovery import RecoveryMemory

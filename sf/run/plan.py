@@ -24,11 +24,10 @@ from sf.envs.errors import UsageError
 from sf.envs.spaces.symmetries import Symmetry
 from sf.evaluation.episode_video import require_drawable
 from sf.learner.batches.symmetric_images import find_symmetries
-from sf.learner.gradients.threads import MOST_THREADS
+from sf.learner.gradients.share import MOST_THREADS
 from sf.learner.optimizer.optimizer import require_available
-from sf.machine.cores import num_usable_cores, usable_cores
-from sf.machine.pinned_cores import PinnedCores
-from sf.metrics.first_update import steps_before_update
+from sf.machine.cores import PinnedCores, num_usable_cores, usable_cores
+from sf.metrics.advice import steps_before_update
 from sf.model.inference import num_weights
 from sf.model.registry import build_model
 from sf.native import kernels

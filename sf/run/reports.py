@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from sf.config import Config
+from sf.evaluation.during_training import Evaluations, EvaluatorOrders, Videos
+from sf.metrics.advice import StaleData
 from sf.metrics.progress import Progress
-from sf.metrics.stale_data import StaleData
 from sf.players.matchmaker import Matchmaker
 from sf.population.controller import Population
 from sf.processes.child import Child
@@ -37,9 +38,6 @@ from sf.processes.reports import (
     Trained,
     Unreported,
 )
-from sf.run.evaluations.orders import EvaluatorOrders
-from sf.run.evaluations.results import Evaluations
-from sf.run.evaluations.videos import Videos
 from sf.run.ranks_report import RanksReport
 
 _MOST_PLACES = 20  # in the code of environments, of whose faults a traceback is shown

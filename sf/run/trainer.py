@@ -19,8 +19,8 @@ from sf.run.lifetime import Run
 from sf.run.plan import Plan, make_plan
 from sf.run.record_hooks import OnRecord
 from sf.storage.earlier_run import left_behind
-from sf.storage.printable import printable
 from sf.storage.run_log import RunLog
+from sf.storage.text_files import printable
 from sf.trust import known_code
 from sf.trust.named_code import named_code
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from sf.storage.no_links import append_whole, open_to_append
+from sf.storage.text_files import append_whole, open_to_append
 
 DIRECTORY = "league/journal"  # in that of the run
 

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from sf.storage import no_links
+from sf.storage import text_files
 from sf.storage.run_dir import write_atomically, write_together
 
 _MOST_LINKS = 40  # that the kernel follows
@@ -25,7 +25,7 @@ def require_writable(flag: str, path: Path, *, is_named: bool = True, instead: s
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not is_named:
-            no_links.require_file(path)
+            text_files.require_file(path)
         if _is_directory(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not _is_special(path):
@@ -40,7 +40,7 @@ def write(flag: str, path: Path, data: bytes, *, is_named: bool = True, instead:
     Raises ValueError where it cannot be written.
     """
     if not is_named:
-        no_links.require_file(path)
+        text_files.require_file(path)
     try:
         if not is_named:
             write_atomically(path, data)
@@ -55,7 +55,7 @@ def write(flag: str, path: Path, data: bytes, *, is_named: bool = True, instead:
 def write_folder(flag: str, folder: Path, files: Mapping[str, bytes]) -> None:
     """As `write`, of files that belong together, by name: no reader sees the last one beside others of another time."""
     for name in files:
-        no_links.require_file(folder / name)
+        text_files.require_file(folder / name)
     try:
         write_together(folder, files)
     except OSError as error:

@@ -6,7 +6,7 @@ tensorboard/     the same for TensorBoard
 checkpoints/     see sf.storage.checkpoint; with several policies checkpoints/policy_00/ and so on
 checkpoints/milestones/     with --save_milestones_sec: checkpoints that are kept for good
 wandb/           with --with_wandb: files of wandb, and the run's id there
-evaluations.jsonl     one JSON record for each evaluation, see sf.run.evaluations
+evaluations.jsonl     one JSON record for each evaluation, see sf.evaluation.during_training
 videos/          with --video_every_env_steps, see sf.storage.video_files
 run.log          all messages of the run, see sf.storage.run_log
 summary.json     written at the end and at a stop; a start that resumes the run removes it
@@ -33,7 +33,7 @@ import yaml
 from sf.config import Config, presets
 from sf.config.input_file import is_file
 from sf.envs.field_types import as_type, flag_types
-from sf.storage import finite_json, no_links, run_lock
+from sf.storage import run_lock, text_files
 from sf.storage.earlier_run import EarlierRun
 
 # These flags say where a run is and how this start treats it. They do not change what is trained.
@@ -185,7 +185,7 @@ class RunDir:
                 )
             earlier = EarlierRun(self.path, config.run.restart_behavior if is_run else "resume")
             try:
-                no_links.require_none(self.path)
+                text_files.require_none(self.path)
                 for path in left_over:
                     path.unlink(missing_ok=True)  # it may have been moved aside
                 write_atomically(self.config, text.encode())  # first: without it, what a full disk leaves is no run
@@ -205,7 +205,7 @@ class RunDir:
             self.summary.unlink(missing_ok=True)
 
     def write_summary(self, summary: dict[str, Any]) -> None:
-        write_atomically(self.summary, (finite_json.dumps(summary, indent=2) + "\n").encode())
+        write_atomically(self.summary, (text_files.dumps(summary, indent=2) + "\n").encode())
 
 
 def _readable(flags: Mapping[str, Any], source: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sf.storage.no_links import open_to_append
+from sf.storage.text_files import open_to_append
 
 
 class RunLog:

@@ -11,9 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from sf.storage import json_lines
-from sf.storage.printable import plain
+from sf.storage import text_files
 from sf.storage.run_dir import RunDir
+from sf.storage.text_files import plain
 
 _EPISODE_MEAN = re.compile(r"(policy_\d+/)?(?:(?:mean|std|min|max)_return|mean_episode_\w+|episodes_in_mean|stats/.+)")
 _plain_name = lru_cache(maxsize=10_000)(plain)  # all records share the names
@@ -39,7 +39,7 @@ def read_records(path: Path) -> tuple[list[dict[str, float]], list[int]]:
 def latest_record(run_dir: RunDir) -> dict[str, Any]:
     """The last whole record as it was written, with names whose value is not known. Empty where there is none."""
     try:
-        lines = json_lines.last_lines(run_dir.metrics, 3)
+        lines = text_files.last_lines(run_dir.metrics, 3)
     except OSError:
         return {}
     for line in reversed(lines):  # the last is empty, or half written

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sf.config.input_file import is_file
-from sf.storage import no_links
+from sf.storage import text_files
 from sf.storage.run_dir import RunDir
 
 
@@ -22,7 +22,7 @@ def make_directory(directory: Path) -> None:
     except OSError as error:
         raise ValueError(f"{directory} cannot hold the runs ({error.strerror}): name another --train_dir") from None
     for log in directory.glob("*.log"):
-        no_links.require_file(log)
+        text_files.require_file(log)
 
 
 def log_of(directory: Path, name: str) -> Path:

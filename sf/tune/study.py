@@ -14,7 +14,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from sf.envs.errors import UsageError
-from sf.storage import json_lines
+from sf.storage import text_files
 from sf.tune.search import Search
 
 FILE = "study.journal"
@@ -130,7 +130,7 @@ class _Journal(JournalFileBackend):
     """
 
     def __init__(self, path: Path) -> None:
-        json_lines.append(path, b"")
+        text_files.append(path, b"")
         super().__init__(str(path))
         self._path = path
 

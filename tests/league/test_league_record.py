@@ -4,7 +4,7 @@ import pytest
 
 from sf.league import record
 from sf.league.record import ExploiterReset, ExploiterRestarted, Finished, Match, Player, Reference, Settings
-from sf.storage import json_lines
+from sf.storage import text_files
 
 SNAPSHOT = Player("policy_00_000000409600", 0, 409_600, "league/policy_00_000000409600.safetensors")
 MATCH = Match(("policy_00", SNAPSHOT.name), (1.0, -1.0), 412_345)
@@ -138,7 +138,7 @@ def test_a_disk_that_gets_full_leaves_no_part_of_the_rows(path, monkeypatch):
     def full(fd):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(json_lines.os, "fsync", full)
+    monkeypatch.setattr(text_files.os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
         record.append(path, [MATCH])
     assert path.read_bytes() == before

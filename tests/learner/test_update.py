@@ -15,9 +15,9 @@ from sf.learner.batches.priorities import priorities
 from sf.learner.checkpoints.content import never_finite
 from sf.learner.compiled import outcome
 from sf.learner.loss import minibatch_loss
+from sf.learner.loss.masks import has_outcome
 from sf.learner.loss.ppo import ppo_loss
 from sf.learner.loss.targets import make_targets
-from sf.learner.loss.waiting import has_outcome
 from sf.learner.optimizer import learning_rate
 from sf.learner.update import NO_CALLBACK, Updater
 

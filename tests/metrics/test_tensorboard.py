@@ -15,11 +15,10 @@ from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 from sf.config import Config
+from sf.evaluation.during_training import evaluation_metrics
 from sf.evaluation.statistics import Statistics
-from sf.metrics.sinks.tensorboard_events import TensorBoard
-from sf.metrics.sinks.tensorboard_tags import TAGS, tag
+from sf.metrics.sinks.tensorboard import TAGS, TensorBoard, tag
 from sf.metrics.sinks.writer import VideoRecord
-from sf.run.evaluations.results import evaluation_metrics
 from sf.storage.run_dir import RunDir
 
 DOCS = Path(__file__).parents[2] / "docs" / "watching.md"

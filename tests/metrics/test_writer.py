@@ -8,7 +8,7 @@ from full_disk import full_disk
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from sf.config import Config
-from sf.metrics.sinks.tensorboard_events import TensorBoard
+from sf.metrics.sinks.tensorboard import TensorBoard
 from sf.metrics.sinks.writer import MetricsWriter
 from sf.storage.run_dir import RunDir
 

@@ -16,7 +16,7 @@ from sf.psro.best_response import StoppedError
 from sf.psro.flags import default_end
 from sf.psro.record import Iteration, append, payoff_table, read
 from sf.psro.search import Search
-from sf.storage import checkpoint, json_lines
+from sf.storage import checkpoint, text_files
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
 
@@ -274,7 +274,7 @@ def test_a_record_that_cannot_be_written_is_one_sentence(tmp_path, trained, monk
     def full(path, line):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(json_lines, "append", full)
+    monkeypatch.setattr(text_files, "append", full)
     with pytest.raises(UsageError, match=r"psro.jsonl cannot be written .*: change that.* the same command goes on"):
         list(new_search(tmp_path).run(1, print))
 

@@ -11,7 +11,7 @@ from learning.results import Record
 from learning.tasks import Task
 
 from sf.machine import extras
-from sf.storage import finite_json, output_file
+from sf.storage import output_file, text_files
 
 
 def make(records: Sequence[Record], tasks: Mapping[str, Task], folder: Path) -> str:
@@ -23,7 +23,7 @@ def make(records: Sequence[Record], tasks: Mapping[str, Task], folder: Path) -> 
     comparison = compare(records, tasks)
     text = table.as_markdown(comparison)
     output_file.write("results", folder / "report.md", text.encode())
-    data = finite_json.dumps(table.as_data(comparison), indent=2) + "\n"
+    data = text_files.dumps(table.as_data(comparison), indent=2) + "\n"
     output_file.write("results", folder / "report.json", data.encode())
     picture.draw(comparison, folder / "report.png")
     return text

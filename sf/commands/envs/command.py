@@ -28,7 +28,7 @@ from sf.config import presets
 from sf.envs import EnvOptions, registry
 from sf.envs.field_types import require
 from sf.metrics.display.console import OutputConsole
-from sf.storage import finite_json
+from sf.storage import text_files
 
 MAX_DESCRIBED = 60
 _SWITCHES = ("--installed", "--json")
@@ -110,7 +110,7 @@ def _list(flags: ListEnvsFlags) -> None:
     if flags.installed:
         packages = find_installed(flags.pattern)
         if flags.json:
-            print(finite_json.dumps([vars(each) for each in packages], indent=2))
+            print(text_files.dumps([vars(each) for each in packages], indent=2))
         else:
             print_installed(packages)
         return
@@ -119,7 +119,7 @@ def _list(flags: ListEnvsFlags) -> None:
     if len(matches) == 1:
         _print_page(make_page(matches[0], options, flags.seconds), flags.json)
     elif flags.json:
-        print(finite_json.dumps([as_json(each) for each in describe_all(matches, options)], indent=2))
+        print(text_files.dumps([as_json(each) for each in describe_all(matches, options)], indent=2))
     elif len(matches) > MAX_DESCRIBED or (flags.pattern is None and flags.family is None):
         print_names(matches, of_all=flags.pattern is None and flags.family is None)
     else:
@@ -129,7 +129,7 @@ def _list(flags: ListEnvsFlags) -> None:
 def _print_page(page: Page, as_json: bool) -> None:
     described = page.described
     if as_json:
-        print(finite_json.dumps([page.as_json()], indent=2))
+        print(text_files.dumps([page.as_json()], indent=2))
     elif described.error is None:
         print_page(page)
     else:

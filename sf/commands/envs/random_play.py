@@ -19,8 +19,7 @@ from sf.envs.groups.finite import float_keys, require_finite_obs, require_finite
 from sf.envs.process_guards import keep_standard_streams, keep_working_directory
 from sf.envs.spaces.actions import ACTION_MASK, random_actions
 from sf.envs.spaces.observations import obs_arrays
-from sf.machine.cores import usable_cores
-from sf.machine.pinned_cores import PinnedCores
+from sf.machine.cores import PinnedCores, usable_cores
 from sf.rollout.config import SamplerConfig
 
 

@@ -18,7 +18,7 @@ from sf.envs.process_guards import keep_working_directory
 from sf.screen.console import Console
 from sf.screen.keyboard import Keyboard
 from sf.screen.window import Window
-from sf.storage import finite_json, output_file
+from sf.storage import output_file, text_files
 
 if TYPE_CHECKING:
     from sf.commands.play.game import Game
@@ -133,7 +133,7 @@ def _run(flags: PlayFlags, interrupt: GentleInterrupt) -> None:
             played = play(flags, game, group, keyboard, console, interrupt)
     say_summary(played, game.names)
     if flags.json is not None:
-        text = finite_json.dumps(_result(flags, game, played), indent=2) + "\n"
+        text = text_files.dumps(_result(flags, game, played), indent=2) + "\n"
         output_file.write("json", flags.json, text.encode())
 
 

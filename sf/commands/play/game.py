@@ -15,7 +15,7 @@ from sf.envs import EnvOptions
 from sf.envs.registry import kwargs_against
 from sf.play.opponents import RANDOM, Opponent
 from sf.play.player import Player
-from sf.storage import finite_json
+from sf.storage import text_files
 from sf.zoo.places import is_policy
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _named(flags: PlayFlags) -> tuple[str, EnvOptions, Mapping[str, Contestant]]
 
 
 def _with_kwargs(options: EnvOptions, kwargs: Mapping[str, Any]) -> EnvOptions:
-    return dataclasses.replace(options, env_kwargs=finite_json.dumps({**options.kwargs, **kwargs}))
+    return dataclasses.replace(options, env_kwargs=text_files.dumps({**options.kwargs, **kwargs}))
 
 
 def make_players(game: Game) -> list[Player]:

@@ -27,7 +27,7 @@ from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
 from sf.learner.compiled.faster_step import FasterStep, Take
 from sf.learner.compiled.outcome import TOLERANCE, Outcome, Trial, Written, trained
 from sf.learner.compiled.training_step import MIN_STEPS, Fixed, StepInputs, followed, results_of, tensors_of
-from sf.learner.gradients.threads import Threads
+from sf.learner.gradients.share import Threads
 from sf.learner.loss.iteration import is_normalized_at_once
 from sf.learner.loss.terms import terms_of
 from sf.learner.optimizer.optimizer import Optimizer

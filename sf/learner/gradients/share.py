@@ -1,13 +1,17 @@
-"""How much of each minibatch the gradient workers get: what is measured decides.
+"""How much of each minibatch the gradient workers get, or how many threads a compiled step: what is measured decides.
 
-They get nothing while the learner waits for batches: then the sampler needs the cores. Where it does not, they get
-equal parts; less, where the learner has to wait for them, because their cores have other work; and nothing, where steps
-are not faster with them. The threads of a compiled step are decided on in the same way.
+Gradient workers get nothing while the learner waits for batches: then the sampler needs the cores. Where it does not,
+they get equal parts; less, where the learner has to wait for them, because their cores have other work; and nothing,
+where steps are not faster with them. A learner whose steps are a program has nothing for gradient workers to do, and
+its CPU threads are decided on in the same way.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
+
+import torch
 
 _WINDOW_S = 2.0
 _PATIENCE = 3  # windows in a row without use: a machine that others use, too, is slower now and then
@@ -76,3 +80,31 @@ class Share:
     def _clear(self) -> None:
         self._num_steps = 0
         self._busy_s = self._for_workers_s = self._for_batch_s = 0.0
+
+
+MOST_THREADS = 4  # an operation of a learner is not much faster with more
+
+
+class Threads:
+    """As many as make the learner faster: those that it has, or up to `most` where the sampler leaves cores idle.
+
+    `Share` decides, of which 1 is one thread more.
+    """
+
+    def __init__(self, most: int) -> None:
+        """most: that there are cores for. The calling process has as many already as it is to have at least."""
+        self._at_least = torch.get_num_threads()
+        self._spare = max(0, min(MOST_THREADS, most) - self._at_least)
+        self._share = Share(most=float(self._spare))
+
+    def rest(self) -> None:
+        """Give back what was taken, where something else takes the steps now."""
+        self._share = Share(most=float(self._spare))
+        torch.set_num_threads(self._at_least)
+
+    def measured(self, num_steps: int, busy_s: float, for_batch_s: float) -> None:
+        """Of an iteration: optimiser steps, seconds that they took, and those of waiting for its data."""
+        self._share.measured(num_steps, busy_s, 0.0, for_batch_s)
+        number = self._at_least + math.ceil(self._share.value)
+        if number != torch.get_num_threads():
+            torch.set_num_threads(number)

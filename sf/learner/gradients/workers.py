@@ -24,9 +24,8 @@ from torch import Tensor, nn
 from sf.arrays import Field, SharedArrays
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
-from sf.learner.gradients.memory import Inputs, SharedPart, Sizes
 from sf.learner.gradients.share import Share
-from sf.learner.gradients.worker import Backward, Forward, gradient_worker
+from sf.learner.gradients.worker import Backward, Forward, Inputs, SharedPart, Sizes, gradient_worker
 from sf.model.actor_critic import UnrollOutput
 from sf.model.inference import write_flat
 from sf.model.registry import build_model

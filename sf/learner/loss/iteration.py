@@ -9,10 +9,9 @@ from torch import Tensor
 from sf.config import LearnerConfig
 from sf.learner.batches.minibatches import Minibatch, Moments, Targets
 from sf.learner.batches.priorities import priorities
-from sf.learner.loss.advantages import corrected, moments
-from sf.learner.loss.masked_mean import MaskedMean, share_out
+from sf.learner.loss.masks import MaskedMean, share_out
 from sf.learner.loss.minibatch_loss import loss_settings
-from sf.learner.loss.targets import make_targets
+from sf.learner.loss.targets import corrected, make_targets, moments
 from sf.ranks.ranks import ALONE, Ranks
 
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from sf.learner.batches.minibatches import Moments
-from sf.learner.loss.advantages import corrected, moments, normalized
-from sf.learner.loss.masked_mean import MaskedMean, share_out
+from sf.learner.loss.masks import MaskedMean, share_out
+from sf.learner.loss.targets import corrected, moments, normalized
 from sf.learner.loss.term import LossSettings, LossTerm, Samples
 from sf.learner.loss.terms import TERMS
 from sf.model.distributions import ActionDistribution

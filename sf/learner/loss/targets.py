@@ -1,4 +1,4 @@
-"""What a batch is trained towards: value targets and advantages, by V-trace or GAE."""
+"""Value targets and advantages by V-trace or GAE, and the advantages as the loss of the policy takes them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from torch import Tensor
 
 from sf.config import LearnerConfig
 from sf.learner.batches.batch import Batch
-from sf.learner.batches.minibatches import Targets
+from sf.learner.batches.minibatches import Moments, Targets
 from sf.learner.loss.gae import gae
+from sf.learner.loss.masks import MaskedMean, has_outcome
 from sf.learner.loss.vtrace import vtrace
-from sf.learner.loss.waiting import has_outcome
+from sf.ranks.ranks import ALONE, Ranks
 
 
 def make_targets(config: LearnerConfig, batch: Batch, log_prob: Tensor, value: Tensor) -> Targets:
@@ -35,3 +36,29 @@ def make_targets(config: LearnerConfig, batch: Batch, log_prob: Tensor, value: T
         lambda_=config.gae_lambda,
     )
     return Targets(*estimate)
+
+
+_ROUNDING = 1e-5  # of the size of returns: what many sums in float32 may be off by
+_LEAST = 1e-30  # where all returns are 0
+
+
+def moments(advantage: Tensor, returns: Tensor, mean: MaskedMean, ranks: Ranks = ALONE) -> Moments:
+    """Mean and standard deviation of advantages [T, B], over the samples of `mean`, of all ranks.
+
+    returns: [T, B], the value targets, in the same scale as the advantages.
+    """
+    centre, squared_return = ranks.totals(mean(advantage), mean(returns.square()))
+    (variance,) = ranks.totals(mean((advantage - centre).square()))
+    return Moments(centre, variance.sqrt(), _ROUNDING * squared_return.sqrt())
+
+
+def normalized(advantage: Tensor, of: Moments) -> Tensor:
+    """Shifts and scales advantages to mean 0 and standard deviation 1. Those that differ by their rounding alone
+    become almost 0."""
+    return (advantage - of.mean) / (of.stddev + of.rounding).clamp(min=_LEAST)
+
+
+def corrected(advantage: Tensor, log_prob: Tensor, behaviour_log_prob: Tensor, rho_bar: float) -> Tensor:
+    """Advantages [T, B] times the truncated importance weight of V-trace's policy gradient (Espeholt et al. 2018,
+    section 4.2): min(rho_bar, exp(log_prob - behaviour_log_prob)). No gradients go through the weight."""
+    return advantage * (log_prob.detach() - behaviour_log_prob).exp().clamp(max=rho_bar)

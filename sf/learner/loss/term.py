@@ -9,7 +9,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from sf.config import LearnerConfig
-from sf.learner.loss.masked_mean import MaskedMean
+from sf.learner.loss.masks import MaskedMean
 from sf.model.distributions import ActionDistribution
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from sf.learner.loss.waiting import value_across
+from sf.learner.loss.masks import value_across
 
 
 class VTrace(NamedTuple):
@@ -48,7 +48,7 @@ def vtrace(
         discount: [T, B], gamma, or 0 where the step terminated the episode.
         value: [T+1, B], in the scale of returns; the last row is the bootstrap value.
         valid: [T, B] bool.
-        acts: [T+1, B] bool, see `sf.learner.loss.waiting`: where it is false, V_t is r_t + discount_t V_{t+1}, and
+        acts: [T+1, B] bool, see `sf.learner.loss.masks`: where it is false, V_t is r_t + discount_t V_{t+1}, and
             c_t is 1. None: true everywhere.
 
     Nothing that is returned carries gradients.

@@ -48,7 +48,7 @@ def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximu
     return min(max(rate, minimum), maximum)
 
 
-def worth_of_a_step(advantage_stddev: float, return_stddev: float, full_share: float) -> float:
+def advantage_scale(advantage_stddev: float, return_stddev: float, full_share: float) -> float:
     """Which part of a full step advantages are worth, from 0 to 1: 1 from `full_share` of the returns' deviation on.
 
     Both deviations are in the scale of returns. What normalised advantages leave to Adam is their direction alone,

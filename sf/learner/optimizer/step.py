@@ -16,7 +16,7 @@ from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch
 from sf.learner.compiled.faster_step import FasterStep
-from sf.learner.gradients.memory import Inputs
+from sf.learner.gradients.worker import Inputs
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.loss.minibatch_loss import minibatch_loss
 from sf.learner.loss.ppo import PPOLoss

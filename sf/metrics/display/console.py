@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from rich.console import Console, RenderableType
 
-from sf.storage.printable import printable
+from sf.storage.text_files import printable
 
 
 class OutputConsole(Console):

@@ -2,21 +2,59 @@
 
 from __future__ import annotations
 
+import io
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.live import Live
+from rich.text import Text
 
 from sf.metrics.display import panel
 from sf.metrics.display.console import OutputConsole
-from sf.metrics.display.notebook import NotebookArea
 from sf.metrics.display.panel import Curve, Target
 from sf.metrics.progress import Outlook
 from sf.metrics.readable import clock, number, rate
-from sf.storage.printable import printable
+from sf.storage.text_files import printable
+
+_WIDTH = 100  # columns: about what the cell of a notebook shows
+_HTML = (
+    "<pre style=\"white-space:pre;overflow-x:auto;line-height:normal;font-family:Menlo,'DejaVu Sans Mono',consolas,"
+    "'Courier New',monospace\">{code}</pre>"
+)
+
+
+class NotebookArea:
+    """Appears in the cell that runs when it is first drawn. Only for a process that is the kernel of a notebook."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def draw(self, lines: Iterable[str], panel: RenderableType | None) -> None:
+        """Show these lines, and below them the panel, if any, in place of what is there."""
+        from IPython.display import display  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415  a kernel's
+
+        content = _both_forms(lines, panel)
+        if self._handle is None:
+            self._handle = display(content, raw=True, display_id=True)
+        else:
+            self._handle.update(content, raw=True)
+
+
+def _both_forms(lines: Iterable[str], panel: RenderableType | None) -> dict[str, str]:
+    """As HTML, and as text for a front end that knows no other."""
+    console = Console(
+        record=True, file=io.StringIO(), width=_WIDTH, force_jupyter=False, force_terminal=True, legacy_windows=False
+    )
+    for line in lines:
+        console.print(Text(line))
+    if panel is not None:
+        console.print(panel)
+    text = console.export_text(clear=False)
+    return {"text/plain": text, "text/html": console.export_html(inline_styles=True, code_format=_HTML)}
+
 
 _NUM_REPEATED = 50  # lines that are printed again after a resize, or stay in a notebook
 _OF_THE_OUTPUT = (OSError, ValueError)  # the disk is full, nobody reads, it is closed, it lacks a character

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sf.config import Config
-from sf.metrics.sinks.tensorboard_tags import tag
+from sf.metrics.sinks.tensorboard import tag
 from sf.metrics.sinks.writer import VideoRecord
 from sf.storage.run_dir import RunDir, write_atomically
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from sf.storage import finite_json, json_lines
+from sf.storage import text_files
 from sf.storage.run_dir import RunDir, write_atomically
 
 
@@ -108,4 +108,4 @@ class MetricsWriter:
 def _append(path: Path, record: dict[str, Any]) -> None:
     """A line. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    json_lines.append(path, finite_json.dumps(record).encode() + b"\n", waits=False)
+    text_files.append(path, text_files.dumps(record).encode() + b"\n", waits=False)

@@ -15,7 +15,7 @@ import tyro
 from sf.commands import cli
 from sf.config.input_file import is_file
 from sf.evaluation.endless import OF_SEVERAL_AGENTS, EndlessWatch
-from sf.storage import finite_json, output_file
+from sf.storage import output_file, text_files
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -136,7 +136,7 @@ def _run(flags: LeagueFlags) -> None:
     result = standings(rows, held)
     print_standings(console, title, result)
     if flags.json is not None:
-        text = finite_json.dumps(_as_json(title, env, result), indent=2)
+        text = text_files.dumps(_as_json(title, env, result), indent=2)
         output_file.write("json", flags.json, (text + "\n").encode())
     if flags.png is not None:
         from sf.report import style  # noqa: PLC0415  matplotlib is an extra

@@ -17,7 +17,7 @@ from matplotlib.ticker import EngFormatter
 from sf.league.bradley_terry import Rating
 from sf.league.standings import Progress, Standings
 from sf.report.style import INK, PALETTE, house_style, tidy_numbers
-from sf.storage.printable import plain
+from sf.storage.text_files import plain
 
 _CELL, _ROW = 0.42, 0.16  # inches
 _LOWEST, _HIGHEST = 3.0, 12.0

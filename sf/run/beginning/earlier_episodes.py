@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from sf.storage import json_lines
+from sf.storage import text_files
 from sf.storage.run_dir import RunDir
 
 
@@ -15,7 +15,7 @@ def earlier_episodes(run_dir: RunDir, env_steps: int) -> int:
     """
     of_starts: dict[int, int] = {}
     if run_dir.metrics.exists():
-        for line in json_lines.whole_lines(run_dir.metrics):
+        for line in text_files.whole_lines(run_dir.metrics):
             record = json.loads(line)
             if record["env_steps"] <= env_steps:
                 of_starts[record.get("start", 1)] = record["episodes"]

@@ -21,7 +21,7 @@ from sf.config import Config
 from sf.machine.cores import num_usable_cores, shares, usable_cores
 from sf.processes.stopping import Signals
 from sf.storage import run_lock
-from sf.storage.no_links import open_to_append
+from sf.storage.text_files import open_to_append
 from sf.sweep.grid import SweepRun
 from sf.sweep.launchers.run_process import begin
 from sf.sweep.sweep_dir import last_line, log_of

@@ -17,7 +17,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sf.storage.no_links import open_to_append
+from sf.storage.text_files import open_to_append
 from sf.sweep.launchers.run_process import ASKED_TO_END, begin
 
 if TYPE_CHECKING:

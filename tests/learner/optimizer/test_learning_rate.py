@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from sf.learner.optimizer.learning_rate import cosine, held, kl_adaptive, linear, worth_of_a_step
+from sf.learner.optimizer.learning_rate import advantage_scale, cosine, held, kl_adaptive, linear
 
 
 def test_a_linear_rate_reaches_0_at_the_end():
@@ -56,4 +56,4 @@ def test_an_adaptive_rate_ignores_a_kl_that_is_nan():
 def test_advantages_that_are_small_beside_the_returns_are_worth_a_part_of_a_step(
     advantages, returns, full_share, worth
 ):
-    assert worth_of_a_step(advantages, returns, full_share) == worth
+    assert advantage_scale(advantages, returns, full_share) == worth

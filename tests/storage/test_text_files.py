@@ -1,9 +1,15 @@
-"""A link in the place of a file that a run writes is not followed, and its target stays as it is."""
+"""Text files: what is written is whole, readable by every parser, and never goes through a link."""
+
+from __future__ import annotations
+
+import json
+import math
 
 import pytest
 
 from sf.config import Config
-from sf.storage import json_lines
+from sf.metrics.sinks.writer import MetricsWriter
+from sf.storage import text_files
 from sf.storage.run_dir import RunDir, write_atomically
 from sf.storage.run_lock import held
 from sf.storage.run_log import RunLog
@@ -11,6 +17,70 @@ from sf.sweep.grid import SweepRun
 from sf.sweep.launchers.local import LocalLauncher
 from sf.sweep.launchers.training_job import TrainingJob
 from sf.sweep.sweep_dir import log_of, make_directory
+
+NAN, INF = math.nan, math.inf
+
+
+def strictly(text):
+    """As a parser that keeps to the standard: Python's own reads NaN, and halves of a character."""
+
+    def refuse(word):
+        raise AssertionError(f"{word} is no JSON")
+
+    value = json.loads(text, parse_constant=refuse)
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        (
+            {"a": NAN, "b": [INF, -INF, 1.5], "c": ({"d": NAN},)},
+            {"a": None, "b": [None, None, 1.5], "c": [{"d": None}]},
+        ),
+        ({"text": "a\udcffb", "\ud800": 1}, {"text": "a\\udcffb", "\\ud800": 1}),
+        ([1, True, None, "NaN", 10**20], [1, True, None, "NaN", 10**20]),
+    ],
+)
+def test_what_json_has_no_word_for_is_null_and_text_can_be_encoded(value, read):
+    assert strictly(text_files.dumps(value)) == read
+    assert strictly(text_files.dumps(value, indent=2)) == read
+
+
+def test_the_files_of_a_run_with_diverged_numbers_and_odd_names_are_json(tmp_path):
+    run_dir = RunDir.at(str(tmp_path), "run")
+    run_dir.prepare(Config().replace(env="toy_bandit"))
+    record = {"env_frames": 4, "train/loss": NAN, "mean_return": -INF, "stats/\udcff": 1.0}
+    writer = MetricsWriter(run_dir, print)
+    writer.write(record)
+    writer.write_evaluation({"policy_id": 0, "statistics": {"return": {"mean": INF, "low": NAN}}})
+    writer.write_summary(record)
+    written = {"env_frames": 4, "train/loss": None, "mean_return": None, "stats/\\udcff": 1.0}
+    assert strictly(run_dir.metrics.read_bytes()) == written
+    assert strictly(run_dir.summary.read_bytes()) == written
+    assert strictly(run_dir.evaluations.read_bytes())["statistics"] == {"return": {"mean": None, "low": None}}
+
+
+@pytest.mark.parametrize("block", [1, 3, 1000])
+@pytest.mark.parametrize(
+    "text", [b"", b"\n", b"a", b"a\n", b"a\nb", b"one\ntwo\nthree\n", b"one\ntwo\nthree\nfour", b"\n\n\n\n"]
+)
+def test_the_last_lines_are_those_of_the_whole_file(tmp_path, monkeypatch, text, block):
+    monkeypatch.setattr(text_files, "_BLOCK", block)
+    path = tmp_path / "lines"
+    path.write_bytes(text)
+    for num_lines in (1, 2, 3, 9):
+        assert text_files.last_lines(path, num_lines) == text.split(b"\n")[-num_lines:]
+
+
+def test_a_long_file_is_read_from_its_end(tmp_path):
+    path = tmp_path / "lines"
+    with path.open("wb") as file:
+        file.truncate(2**36)  # zeros that take no room
+        file.seek(0, 2)
+        file.write(b"\nlast but one\nlast\n")
+    assert text_files.last_lines(path, 3) == [b"last but one", b"last", b""]
 
 
 @pytest.fixture
@@ -52,7 +122,7 @@ def test_a_link_that_appears_later_is_not_written_through(tmp_path, target):
     for name in ("metrics.jsonl", "run.log"):
         (tmp_path / name).symlink_to(target)
     with pytest.raises(OSError, match="symbolic links"):
-        json_lines.append(tmp_path / "metrics.jsonl", b"{}\n")
+        text_files.append(tmp_path / "metrics.jsonl", b"{}\n")
     RunLog(tmp_path / "run.log").write("a line")
 
 

@@ -1,11 +1,68 @@
-"""A sentence where the data says little of the policy that is trained, because other versions acted."""
+"""Advice during a run: when the first update is due, an objective that no episode reports, and stale data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sf.config import Config
+from sf.config import Config, PopulationConfig
+from sf.metrics.policy_progress import PolicyProgress
+
+_SLOW_S = 60.0
+
+
+def steps_before_update(slots_needed: int, num_actors: int, rollout: int) -> int:
+    """Env steps that are sampled before the learners have `slots_needed` trajectories of `rollout` steps.
+
+    All actors finish their trajectories at about the same time.
+    """
+    return -(-slots_needed // num_actors) * num_actors * rollout
+
+
+def first_update(num_steps: int, sampled: int, steps_per_second: float) -> str:
+    """One sentence. num_steps: that come before it; sampled: of these, so far. steps_per_second: 0 if not known."""
+    what = f"first update after {num_steps:,} steps"
+    if sampled >= num_steps:
+        return f"{what}, which are sampled: the learner trains"
+    if steps_per_second <= 0:
+        return what
+    seconds = (num_steps - sampled) / steps_per_second
+    sooner = (
+        "; lower --rollout and --num_batches_per_epoch for an earlier one"
+        if num_steps / steps_per_second > _SLOW_S
+        else ""
+    )
+    return f"{what}, in about {_rounded(seconds)} at this rate{sooner}"
+
+
+def _rounded(seconds: float) -> str:
+    return f"{max(1.0, seconds):.0f} s" if seconds < 2 * _SLOW_S else f"{seconds / 60:.0f} min"
+
+
+class UnreportedObjective:
+    """Looks at the first episodes of a run for the statistic `--pbt_target_objective`.
+
+    For the default nothing is said: many environments have no `true_objective`, and are meant to be ranked without.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._is_settled = name == PopulationConfig.pbt_target_objective
+
+    def see(self, policies: Sequence[PolicyProgress]) -> str | None:
+        """Returns a sentence, once, where a policy has episodes enough to be ranked and none reports the statistic."""
+        if self._is_settled:
+            return None
+        reported = {name for policy in policies for episode in policy.episodes for name in episode.stats}
+        self._is_settled = self._name in reported or any(policy.has_enough_episodes for policy in policies)
+        if self._name in reported or not self._is_settled:
+            return None
+        names = f"they report {', '.join(sorted(reported))}" if reported else "they report no statistics"
+        return (
+            f"pbt_target_objective is {self._name!r}, which no episode has reported, so policies are ranked by their "
+            f"return: {names}"
+        )
+
 
 FEWEST = 0.7  # a share of the samples; runs that learned well had 0.9 and more
 _MOST_MASKED = 0.5  # a share of the samples
