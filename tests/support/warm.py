@@ -23,12 +23,14 @@ import subprocess
 import sys
 import threading
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing import process as multiprocessing_process
 from multiprocessing import util as multiprocessing_util
 from pathlib import Path
 from unittest import mock
+
+import cloudpickle
 
 _IMPORTS = ["torch._dynamo", "sf.run.trainer", "sf.run.plan", "sf.commands.cli", "sf.rollout.worker"]
 _IMPORTS += ["sf.learner.worker", "sf.policy.worker", "sf.players.worker", "sf.evaluation.evaluator"]
@@ -57,7 +59,7 @@ class Popen(subprocess.Popen):
             environ=dict(os.environ if env is None else env),
             folder=os.fspath(cwd or os.getcwd()),
             in_session=in_session,
-            before=preexec_fn,
+            before=None if preexec_fn is None else _by_value(preexec_fn),
             starts_commands=self._starts_commands,
         )
         is_plain = words[:1] == [sys.executable] and not (executable or pass_fds or shell) and umask < 0
@@ -82,7 +84,7 @@ class Command:
     environ: dict[str, str]
     folder: str
     in_session: bool = False
-    before: Callable | None = None
+    before: bytes | None = None
     starts_commands: bool = False
     ignored: Sequence[int] = ()
     blocked: Sequence[int] = ()
@@ -94,7 +96,7 @@ class Command:
             return False
         first = self.words[0]
         is_program = first in ("-m", "-c") or (first[0] != "-" and os.path.isfile(os.path.join(self.folder, first)))
-        return is_program and _read_at_start(self.environ) == _read_at_start(_ENVIRON) and _is_passed_on(self.before)
+        return is_program and _read_at_start(self.environ) == _read_at_start(_ENVIRON)
 
     @property
     def num_fork_servers(self):
@@ -102,16 +104,25 @@ class Command:
 
 
 def run(*args, **kwargs):
-    with mock.patch.object(subprocess, "Popen", Popen):
+    with everywhere():
         return subprocess.run(*args, **kwargs)  # noqa: PLW1510
 
 
-def _is_passed_on(function):
+def everywhere():
+    """What is started by `subprocess` while this is open is started here."""
+    return mock.patch.object(subprocess, "Popen", Popen)
+
+
+def _by_value(function):
+    """What a process needs to call it that has none of the modules of tests and scripts."""
+    module = sys.modules[getattr(function, "func", function).__module__]
+    if module.__name__.startswith("sf."):
+        return cloudpickle.dumps(function)
+    cloudpickle.register_pickle_by_value(module)
     try:
-        pickle.dumps(function)
-    except (AttributeError, pickle.PicklingError):
-        return False
-    return getattr(getattr(function, "func", function), "__module__", "sf").startswith("sf")
+        return cloudpickle.dumps(function)
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
 
 
 def _read_at_start(environ):
@@ -125,7 +136,8 @@ def _server():
         return _servers[0]
     ours, theirs = socket.socketpair()
     with theirs:
-        command, fd = [sys.executable, __file__, str(theirs.fileno())], theirs.fileno()
+        fd = theirs.fileno()
+        command = [sys.executable, __file__, str(fd), " " * 2000]  # room for what the commands are called
         subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=_ENVIRON, pass_fds=[fd])
     _servers.append(ours)
     return ours
@@ -203,8 +215,19 @@ def _place(fds, at):
         os.close(fd)
 
 
+def _call_this_process(words):
+    """As `ps` shows it, and tests that look for a process of a run."""
+    start, end = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45:47])
+    ctypes.memmove(
+        start,
+        "\0".join(words).encode(errors="surrogateescape")[: end - start - 1].ljust(end - start, b"\0"),
+        end - start,
+    )
+
+
 def _become(command, base_path):
     """What an interpreter does before it runs the program."""
+    _call_this_process([sys.executable, *command.words])
     environ = command.environ
     os.chdir(command.folder)
     os.environ.clear()
@@ -311,7 +334,7 @@ def _main():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if command.before is not None:
-        command.before()
+        pickle.loads(command.before)()
         if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
     run = command
