@@ -24,7 +24,7 @@ import sys
 import threading
 import types
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import process as multiprocessing_process
 from multiprocessing import util as multiprocessing_util
 from pathlib import Path
@@ -39,8 +39,10 @@ _OF_RUN = ["sf", "sf.psro.command", "sf.psro.exploit_command"]
 _NUM_FORK_SERVERS = dict.fromkeys(_OF_RUN, 2) | {"sf.commands.evaluate": 1, "sf.report.league.command": 1}
 # Variables that are read when an interpreter starts, or when what it has imported is.
 _READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "OMP_", "KMP_", "MKL_", "TORCH", "PYTORCH", "CUDA_", "LATE_GPU_")
+_PATHS = ("PYTHONPATH", "PYTHONSAFEPATH")
 _PR_SET_CHILD_SUBREAPER = 36
-_ENVIRON = dict(os.environ)
+_spawn = multiprocessing_util.spawnv_passfds
+_environ = {}  # of the server
 _servers = []  # the one that runs, once it does
 
 
@@ -67,13 +69,7 @@ class Popen(subprocess.Popen):
             super()._execute_child(args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *more)
             return
         fds = [own if fd < 0 else fd for own, fd in enumerate((p2cread, c2pwrite, errwrite))]
-        prctl = ctypes.CDLL(None).prctl
-        prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # the middle process leaves the command to this one
-        try:
-            _send(_server(), vars(command), fds)
-            self.pid, _ = _receive(_server())
-        finally:
-            prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        self.pid = _start(command, fds)
         self._child_created = True
         self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
 
@@ -89,6 +85,14 @@ class Command:
     ignored: Sequence[int] = ()
     blocked: Sequence[int] = ()
     fds: Sequence[int] = (0, 1, 2)  # which ones it is to have
+    cores: set[int] = field(default_factory=lambda: os.sched_getaffinity(0))
+    max_fds: tuple[int, int] = field(default_factory=lambda: resource.getrlimit(resource.RLIMIT_NOFILE))
+
+    @classmethod
+    def of_fork_server(cls, args, fds):
+        ignored = [s for s in signal.valid_signals() if signal.getsignal(s) == signal.SIG_IGN]
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        return cls(args[1:], dict(os.environ), os.getcwd(), ignored=ignored, blocked=blocked, fds=[0, 1, 2, *fds])
 
     @property
     def can_be_warm(self):
@@ -96,11 +100,19 @@ class Command:
             return False
         first = self.words[0]
         is_program = first in ("-m", "-c") or (first[0] != "-" and os.path.isfile(os.path.join(self.folder, first)))
-        return is_program and _read_at_start(self.environ) == _read_at_start(_ENVIRON)
+        return is_program and _read_at_start(self.environ) == _read_at_start(_environ)
 
     @property
     def num_fork_servers(self):
+        if _is_fork_server(self.words):
+            return 0
         return _NUM_FORK_SERVERS.get(self.words[1], 0) if self.words[0] == "-m" else 2
+
+
+def begin():
+    """Take the environment of now for the server, and start the fork servers of this process there."""
+    _environ.update(os.environ)
+    multiprocessing_util.spawnv_passfds = spawnv_passfds
 
 
 def run(*args, **kwargs):
@@ -111,6 +123,30 @@ def run(*args, **kwargs):
 def everywhere():
     """What is started by `subprocess` while this is open is started here."""
     return mock.patch.object(subprocess, "Popen", Popen)
+
+
+def spawnv_passfds(path, args, passfds):
+    """As that of multiprocessing, for the fork servers of this process."""
+    environ = dict(os.environ)
+    if _is_fork_server(args[1:]) and _read_at_start(environ)[0] == _read_at_start(_environ)[0]:
+        command = Command.of_fork_server(args, passfds)
+        return _start(command, command.fds)
+    return _spawn(path, args, passfds)
+
+
+def _is_fork_server(words):
+    return len(words) == 2 and words[0] == "-c" and "'sf.processes.preload'" in words[1]
+
+
+def _start(command, fds):
+    """Returns the id of its process, a child of this one."""
+    prctl = ctypes.CDLL(None).prctl
+    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # the middle process leaves the command to this one
+    try:
+        _send(_server(), vars(command), fds)
+        return _receive(_server())[0]
+    finally:
+        prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
 def _by_value(function):
@@ -126,7 +162,7 @@ def _by_value(function):
 
 
 def _read_at_start(environ):
-    read = {name: value for name, value in environ.items() if name.startswith(_READ_AT_START) and name != "PYTHONPATH"}
+    read = {name: value for name, value in environ.items() if name.startswith(_READ_AT_START) and name not in _PATHS}
     folders = environ.get("PYTHONPATH", "").split(os.pathsep)
     return read, [folder for folder in folders if os.path.exists(os.path.join(folder, "sitecustomize.py"))]
 
@@ -138,7 +174,7 @@ def _server():
     with theirs:
         fd = theirs.fileno()
         command = [sys.executable, __file__, str(fd), " " * 2000]  # room for what the commands are called
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=_ENVIRON, pass_fds=[fd])
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=_environ, pass_fds=[fd])
     _servers.append(ours)
     return ours
 
@@ -215,6 +251,11 @@ def _place(fds, at):
         os.close(fd)
 
 
+def _limit(command):
+    os.sched_setaffinity(0, command.cores)
+    resource.setrlimit(resource.RLIMIT_NOFILE, command.max_fds)
+
+
 def _call_this_process(words):
     """As `ps` shows it, and tests that look for a process of a run."""
     start, end = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45:47])
@@ -254,20 +295,17 @@ def _become(command, base_path):
 
 
 def _run(words, main):
+    is_safe = sys.version_info >= (3, 11) and os.environ.get("PYTHONSAFEPATH")
+    first = {"-m": os.getcwd(), "-c": ""}.get(words[0], os.path.dirname(os.path.realpath(words[0])))
+    sys.path[:0] = [] if is_safe else [first]
+    sys.argv = words if words[0][0] != "-" else [words[0], *words[2:]]
     if words[0] == "-m":
-        sys.argv = ["-m", *words[2:]]
-        sys.path.insert(0, os.getcwd())
         sys.modules.pop(words[1], None)
         runpy._run_module_as_main(words[1])
         return
     if words[0] == "-c":
-        sys.argv = ["-c", *words[2:]]
-        if not os.environ.get("PYTHONSAFEPATH"):
-            sys.path.insert(0, "")
         code = compile(words[1], "<string>", "exec")
     else:
-        sys.argv = words
-        sys.path.insert(0, os.path.dirname(os.path.realpath(words[0])))
         main.__file__, main.__cached__ = os.path.abspath(words[0]), None
         code = compile(Path(words[0]).read_bytes(), main.__file__, "exec")
     exec(code, main.__dict__)
@@ -278,7 +316,6 @@ class _ForkServers:
 
     def __init__(self):
         self._waiting = []
-        self._spawn = multiprocessing_util.spawnv_passfds
 
     def prepare(self, command):
         """Returns the command; in a fork server, once it is to start, its own."""
@@ -298,24 +335,20 @@ class _ForkServers:
         return command
 
     def spawnv_passfds(self, path, args, passfds):
-        if not self._waiting or "'sf.processes.preload'" not in args[-1] or args[1:-1] != ["-c"]:
-            return self._spawn(path, args, passfds)
+        if not self._waiting or not _is_fork_server(args[1:]):
+            return _spawn(path, args, passfds)
         pid, to = self._waiting.pop(0)
         with to:
-            ignored = [s for s in signal.valid_signals() if signal.getsignal(s) == signal.SIG_IGN]
-            blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
             try:
-                resource.prlimit(pid, resource.RLIMIT_NOFILE, resource.getrlimit(resource.RLIMIT_NOFILE))
-                os.sched_setaffinity(pid, os.sched_getaffinity(0))
-                fds = [0, 1, 2, *passfds]
-                own = Command(args[1:], dict(os.environ), os.getcwd(), ignored=ignored, blocked=blocked, fds=fds)
-                _send(to, vars(own), fds)
+                command = Command.of_fork_server(args, passfds)
+                _send(to, vars(command), command.fds)
             except OSError:  # somebody has killed it, or there is no folder
-                return self._spawn(path, args, passfds)
+                return _spawn(path, args, passfds)
         return pid
 
 
 def _main():
+    _environ.update(os.environ)
     of_variable = [os.path.abspath(folder) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     base_path = [folder for folder in sys.path[1:] if folder not in of_variable]
     commands = socket.socket(fileno=int(sys.argv[1]))
@@ -333,12 +366,15 @@ def _main():
         command = _serve_further(command)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    _limit(command)
     if command.before is not None:
         pickle.loads(command.before)()
         if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
     run = command
     command = _ForkServers().prepare(run)
+    if command is not run:
+        _limit(command)
     for signum in command.ignored:
         signal.signal(signum, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, command.blocked)
