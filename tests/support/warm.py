@@ -92,7 +92,7 @@ class Command:
     def of_fork_server(cls, args, fds):
         ignored = [s for s in signal.valid_signals() if signal.getsignal(s) == signal.SIG_IGN]
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        return cls(args[1:], dict(os.environ), os.getcwd(), ignored=ignored, blocked=blocked, fds=[0, 1, 2, *fds])
+        return cls(args[-2:], dict(os.environ), os.getcwd(), ignored=ignored, blocked=blocked, fds=[0, 1, 2, *fds])
 
     @property
     def can_be_warm(self):
@@ -128,14 +128,15 @@ def everywhere():
 def spawnv_passfds(path, args, passfds):
     """As that of multiprocessing, for the fork servers of this process."""
     environ = dict(os.environ)
-    if _is_fork_server(args[1:]) and _read_at_start(environ)[0] == _read_at_start(_environ)[0]:
+    if _is_fork_server(args) and _read_at_start(environ)[0] == _read_at_start(_environ)[0]:
         command = Command.of_fork_server(args, passfds)
         return _start(command, command.fds)
     return _spawn(path, args, passfds)
 
 
 def _is_fork_server(words):
-    return len(words) == 2 and words[0] == "-c" and "'sf.processes.preload'" in words[1]
+    """The interpreter's flags before them are those of this process, and so those of the server."""
+    return "'sf.processes.preload'" in words[-1]
 
 
 def _start(command, fds):
@@ -335,7 +336,7 @@ class _ForkServers:
         return command
 
     def spawnv_passfds(self, path, args, passfds):
-        if not self._waiting or not _is_fork_server(args[1:]):
+        if not self._waiting or not _is_fork_server(args):
             return _spawn(path, args, passfds)
         pid, to = self._waiting.pop(0)
         with to:
