@@ -1,6 +1,6 @@
 # make train: from a fresh clone to a trained Doom agent. make test: every check but the long ones. make test-long: what
-# learns, and the commands of the pages. make docs: the documentation as a site. make release: wheel and source
-# distribution in dist/, checked. All set up .venv where it is missing.
+# learns, the commands of the pages, and runs on a stand-in for a GPU. make docs: the documentation as a site. make
+# release: wheel and source distribution in dist/, checked. All set up .venv where it is missing.
 # make bench-learning: what this project and its peers learn, task by task.
 # Variables: PYTHON, which makes .venv; TRAIN_FLAGS, more flags of sf-train for make train; TASKS, of make bench-learning.
 PYTHON ?= python3
@@ -8,15 +8,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-# What is run once more on a stand-in for a GPU that does everything as late as a real one may (tests/late_gpu).
-ON_LATE_GPU := $(addprefix tests/training/test_,alignment.py policies.py players_run.py) $(addprefix tests/training/test_run_lifetime.py::test_, \
-	synchronous_runs_with_one_seed_give_the_same_weights_to_the_bit \
+SYNCHRONOUS := $(addprefix tests/training/test_run_lifetime.py::test_, \
+	synchronous_runs_with_one_seed_give_the_same_weights_to_the_bit_and_the_same_score \
 	a_synchronous_run_that_was_stopped_and_resumed_equals_one_that_was_not_to_the_bit)
-LONG_ON_LATE_GPU := tests/training/test_supervision.py $(addprefix tests/training/test_run_lifetime.py::test_, \
-	a_killed_parent_takes_every_process_with_it \
+# What is run once more on a stand-in for a GPU that does everything as late as a real one may (tests/late_gpu).
+ON_LATE_GPU := $(addprefix tests/training/test_,alignment.py policies.py players_run.py supervision.py) $(SYNCHRONOUS) \
+	$(addprefix tests/training/test_run_lifetime.py::test_,a_killed_parent_takes_every_process_with_it \
 	for_a_learner_that_dies_before_its_last_checkpoint_the_parent_saves_what_it_remembered)
 # What is run once more with the other kind of queues.
-ON_FASTER_FIFO := $(ON_LATE_GPU) tests/training/test_matches.py tests/training/test_population_run.py tests/training/test_env_failures.py
+ON_FASTER_FIFO := tests/training/test_alignment.py $(SYNCHRONOUS) \
+	tests/training/test_players_run.py::test_a_killed_run_keeps_its_league_and_leaves_nothing_behind
 LATE_GPU := PYTHONPATH=tests/late_gpu SF_TEST_DEVICE=cuda
 # Tests of whole runs wait for much of their time, so there is one process more than cores, and no more than 4.
 NUM_PROCESSES = $(shell $(PYTHON) -c "import os; print(min(4, len(os.sched_getaffinity(0)) + 1))")
@@ -29,11 +30,10 @@ train: $(INSTALLED)
 
 test: lint $(VENV)/.docs
 	$(BIN)/python -m pytest tests -m "not long" $(IN_PARALLEL)
-	$(LATE_GPU) $(BIN)/python -m pytest $(ON_LATE_GPU) $(IN_PARALLEL)
 
 test-long: $(VENV)/.docs
 	$(BIN)/python -m pytest tests -m long $(IN_PARALLEL)
-	$(LATE_GPU) $(BIN)/python -m pytest $(LONG_ON_LATE_GPU) $(IN_PARALLEL)
+	$(LATE_GPU) $(BIN)/python -m pytest $(ON_LATE_GPU) $(IN_PARALLEL)
 	SF_TEST_QUEUES=faster_fifo $(BIN)/python -m pytest $(ON_FASTER_FIFO) $(IN_PARALLEL)
 
 lint: $(INSTALLED)

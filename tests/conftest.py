@@ -5,6 +5,7 @@ import os
 import signal
 import tempfile
 
+import warm
 from hypothesis import settings
 
 gc.disable()  # imports and what is collected leave no garbage, and looking for it takes a fifth of their time
@@ -25,6 +26,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # What runs remember of a user's own code, here and in every process that a test starts, is no user's.
 _state_home = tempfile.TemporaryDirectory(prefix="sf-tests-")
 os.environ["XDG_STATE_HOME"] = _state_home.name
+
+warm.begin()
 
 settings.register_profile("shared_machine", deadline=None)  # no test is timed
 settings.load_profile("shared_machine")

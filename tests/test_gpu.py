@@ -2,10 +2,10 @@
 
 import ast
 import inspect
-import subprocess
 import sys
 
 import pytest
+import warm
 from late import environment, late_gpu
 from pages import ROOT
 
@@ -56,7 +56,7 @@ def test_what_is_called_float32_keeps_its_digits_and_only_fixed_shapes_are_timed
         " torch.backends.cudnn.allow_tf32, torch.backends.cudnn.benchmark)"
     )
     for shapes, benchmark in (("fixed", "True"), ("varying", "False")):
-        done = subprocess.run([sys.executable, "-c", code, shapes], capture_output=True, text=True, check=True)
+        done = warm.run([sys.executable, "-c", code, shapes], capture_output=True, text=True, check=True)
         assert done.stdout.split() == ["highest", "False", "False", benchmark]
 
 
@@ -64,7 +64,7 @@ def test_what_is_called_float32_keeps_its_digits_and_only_fixed_shapes_are_timed
     "fault", ["stale", *(pytest.param(fault, marks=pytest.mark.long) for fault in ("allocate", "send", "map"))]
 )
 def test_memory_that_cannot_be_shared_ends_a_run_with_a_sentence(fault, tmp_path):
-    done = subprocess.run(
+    done = warm.run(
         [
             *(sys.executable, "-m", "sf", "--env", "toy_identity", "--device", "cuda"),
             *("--train_dir", str(tmp_path), "--train_for_seconds", "600"),

@@ -1,12 +1,12 @@
 """`sf-train --check`: every probe in a process of its own, a line each, and a status."""
 
 import json
-import subprocess
 import sys
 from functools import partial
 
 import gymnasium
 import pytest
+import warm
 
 from sf.check import command, isolated
 from sf.check.command import check, line, main, needs_of
@@ -83,7 +83,7 @@ def test_needs_are_those_of_the_flags():
 def test_the_command_tries_all_and_ends_with_1_where_something_that_matters_fails(tmp_path):
     (tmp_path / "file").touch()
     words = ["--check", "--device", "cpu", "--num_workers", "2", "--json", str(tmp_path / "check.json")]
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, "-m", "sf", *words, "--train_dir", "/proc/none"],
         capture_output=True,
         text=True,

@@ -2,12 +2,12 @@
 
 import os
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+import warm
 from torch import nn
 
 from sf.native import kernels, library, programs
@@ -134,7 +134,7 @@ def test_other_shapes_words_code_or_machines_have_another_name(monkeypatch, tmp_
     for code in ("1", "2"):
         own.write_text(f"import torch\nclass Own(torch.nn.Identity):\n    number = {code}\n")
         names.append(
-            subprocess.run([sys.executable, "-c", NAME_OF_OWN], cwd=tmp_path, capture_output=True, check=True).stdout
+            warm.run([sys.executable, "-c", NAME_OF_OWN], cwd=tmp_path, capture_output=True, check=True).stdout
         )
     assert len(set(names)) == len(names)
 

@@ -1,6 +1,5 @@
 import json
 import re
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
+import warm
 from untrained import untrained
 
 from sf import envs
@@ -305,7 +305,7 @@ def test_the_command_says_how_many_matches_were_won(tmp_path):
     (path / "config.yaml").write_text("env: toy_match_rps\n")
     command = [sys.executable, "-m", "sf.commands.evaluate", "rps", "--against", "random", "own_players:rock"]
     flags = ["--episodes", "24", "--num_workers", "2", "--json", "won.json"]
-    done = subprocess.run([*command, *flags], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    done = warm.run([*command, *flags], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     assert "win rate" in done.stdout
     result = json.loads((tmp_path / "won.json").read_text())

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +11,7 @@ from types import SimpleNamespace
 import gymnasium as gym
 import numpy as np
 import pytest
+import warm
 from untrained import untrained
 
 from sf import envs
@@ -390,7 +390,7 @@ def run(tmp_path_factory):
 
 
 def sf_eval(*arguments):
-    return subprocess.run(
+    return warm.run(
         [sys.executable, "-m", "sf.commands.evaluate", *map(str, arguments)],
         capture_output=True,
         text=True,

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import warm
 
 import sf
 from sf.config import Config
@@ -40,7 +41,7 @@ def start_by_torchrun(tmp_path, *flags, max_restarts=0):
 def started(tmp_path, *words):
     with (tmp_path / "output").open("w") as output:
         command = [sys.executable, *words]
-        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        return warm.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
 
 
 def ended(process, tmp_path):
@@ -163,7 +164,7 @@ def test_a_stopped_run_of_ranks_saves_and_is_resumed_by_one(tmp_path):
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), tmp_path)
     saved = int(checkpoints(tmp_path)[-1].stem.rpartition("_")[2])
     words = [sys.executable, "-m", "sf", *FLAGS, "--train_dir", str(tmp_path), "--train_for_env_steps", str(saved + 1)]
-    resumed = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    resumed = warm.run(words, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     assert json.loads((tmp_path / "ranks" / "summary.json").read_text())["env_steps"] > saved
 

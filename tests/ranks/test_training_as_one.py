@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 
 import one_rank
 import pytest
 import torch
+import warm
 from network_numbers import numbers_of
 
 WAYS = {
@@ -33,9 +33,7 @@ def ranks(tmp_path_factory):
     outs = [folder / f"rank_{rank}" for rank in range(2)]
     words = [str(len(outs)), str(folder / "store")]
     processes = [
-        subprocess.Popen(
-            [sys.executable, one_rank.__file__, str(rank), *words, str(out), json.dumps(WAYS | COMPRESSED)]
-        )
+        warm.Popen([sys.executable, one_rank.__file__, str(rank), *words, str(out), json.dumps(WAYS | COMPRESSED)])
         for rank, out in enumerate(outs)
     ]
     assert [process.wait(timeout=300) for process in processes] == [0] * len(outs)

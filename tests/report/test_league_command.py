@@ -2,12 +2,12 @@
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import warm
 from untrained import untrained
 
 from sf.commands import entry_points
@@ -297,7 +297,7 @@ def test_ctrl_c_ends_it_with_130_and_says_how_to_go_on(flags):
         "    sf_league()\n"
     )
     Path("league.py").write_text(code)
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, "league.py", *words],
         capture_output=True,
         text=True,

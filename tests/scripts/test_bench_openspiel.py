@@ -1,10 +1,10 @@
 """Bare loops and groups side by side: each figure is taken."""
 
 import json
-import subprocess
 import sys
 
 import pytest
+import warm
 from pages import PAGES, ROOT, commands
 
 
@@ -14,7 +14,7 @@ def test_the_command_of_the_page_measures_every_column(tmp_path):
     file = tmp_path / "openspiel.json"
     games = ("leduc_poker", "goofspiel", "catch")
     short = ["--rounds", "1", "--seconds", "0.05", "--games", *games, "--json", str(file)]
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, str(ROOT / "scripts" / "bench_openspiel.py"), *command[2:], *short],
         capture_output=True,
         text=True,

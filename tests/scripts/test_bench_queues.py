@@ -2,12 +2,12 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import bench_queues
 import pytest
+import warm
 from pages import PAGES, ROOT, commands
 
 KINDS = {"pipes", "faster_fifo"}
@@ -18,7 +18,7 @@ def test_the_command_of_the_page_measures_both_kinds(tmp_path):
     (command,) = (c for page in PAGES for c in commands(page) if "scripts/bench_queues.py" in c)
     file = tmp_path / "queues.json"
     short = ["--rounds", "1", "--seconds", "0.1", "--training-seconds", "0", "--kills", "20", "--json", str(file)]
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, str(ROOT / "scripts" / "bench_queues.py"), *command[2:], *short],
         capture_output=True,
         text=True,

@@ -1,10 +1,10 @@
 """The speed of the strategy games: every figure is taken, and the share is of the same settings."""
 
 import json
-import subprocess
 import sys
 
 import pytest
+import warm
 from pages import ROOT
 
 
@@ -14,7 +14,7 @@ def test_every_figure_is_taken(tmp_path):
     pytest.importorskip("numba")
     file = tmp_path / "rts.json"
     short = ["--rounds", "1", "--seconds", "0.3", "--envs_per_worker", "4", "8", "--json", str(file)]
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, str(ROOT / "scripts" / "bench_rts.py"), *short],
         capture_output=True,
         text=True,

@@ -1,11 +1,11 @@
 """The comparison of searches, made short."""
 
 import json
-import subprocess
 import sys
 
 import compare_searches
 import pytest
+import warm
 from pages import ROOT, commands
 
 
@@ -16,7 +16,9 @@ def test_the_command_of_the_page_compares_two_searches(tmp_path):
     (command,) = (words for words in commands(page) if "scripts/documentation/compare_searches.py" in words)
     results = tmp_path / "searches.json"
     small = ["--dir", str(tmp_path), "--json", str(results), "--trials", "4", "--env_steps", "2000"]
-    subprocess.run([sys.executable, *command[1:], *small, "--tasks", "CartPole-v1"], cwd=ROOT, check=True)
+    warm.run(
+        [sys.executable, *command[1:], *small, "--tasks", "CartPole-v1"], cwd=ROOT, check=True, starts_commands=True
+    )
     (found,) = json.loads(results.read_text()).values()
     assert (tmp_path / "cartpole_tpe_0" / "was_killed").exists()
     assert found["tpe"]["trials"] == 4

@@ -7,6 +7,7 @@ import sys
 
 import fault_campaign
 import pytest
+import warm
 from faults import tasks
 from faults.outcomes import Outcome, Results
 from faults.processes import alive_below, wait_until_gone
@@ -23,8 +24,9 @@ def test_the_command_of_the_page_made_short_finds_every_promise_kept(tmp_path):
     faults = ["learner killed", "environment raises", "SIGTERM"]
     (command,) = (words for words in commands(ROOT / "docs" / "reliability.md") if "scripts/fault_campaign.py" in words)
     short = ["--tasks", "toy", "--faults", "3", "--only", *faults]
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, CAMPAIGN, *command[2:], *short, "--json", tmp_path / "outcomes.json"],
+        starts_commands=True,
         capture_output=True,
         text=True,
         timeout=230,
@@ -40,7 +42,7 @@ def test_the_command_of_the_page_made_short_finds_every_promise_kept(tmp_path):
 @pytest.mark.long
 def test_a_campaign_that_is_interrupted_prints_what_it_has_and_leaves_nothing():
     command = [sys.executable, CAMPAIGN, "--tasks", "toy", "--jobs", "2", "--only", "learner killed"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = warm.Popen(command, starts_commands=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for line in process.stdout:
         if "learner killed: " in line:
             break
@@ -56,9 +58,7 @@ def test_a_campaign_that_is_interrupted_prints_what_it_has_and_leaves_nothing():
 
 @pytest.mark.parametrize("flag", ["--faults", "--jobs", "--minutes"])
 def test_a_campaign_of_nothing_is_refused(flag):
-    done = subprocess.run(
-        [sys.executable, CAMPAIGN, flag, "0"], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = warm.run([sys.executable, CAMPAIGN, flag, "0"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert f"{flag} is 0: above 0" in done.stderr
 
@@ -97,7 +97,7 @@ def test_the_table_of_a_campaign_comes_back_from_its_file(tmp_path, results):
     results.write(tmp_path / "outcomes.json")
     assert Results.read(tmp_path / "outcomes.json") == results
     command = [sys.executable, CAMPAIGN, "--markdown", tmp_path / "outcomes.json"]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    said = warm.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     rows = [[cell.strip() for cell in line.strip("| \n").split("|")] for line in said.splitlines() if "|" in line]
     assert rows[0][:4] == ["fault", "times", "recovered", "s"]
     assert ["SIGINT", "3", "2", "4.0", "5.0", "2.0", "50", "3"] in rows

@@ -4,7 +4,6 @@ import importlib
 import json
 import os
 import signal
-import subprocess
 import sys
 from types import SimpleNamespace
 from typing import ClassVar
@@ -12,6 +11,7 @@ from typing import ClassVar
 import gpu_campaign
 import numpy as np
 import pytest
+import warm
 from gpu import learning, monitor, running, speed
 from gpu.monitor import GpuMonitor, used_mib
 from gpu.step import Context, Findings, Step
@@ -24,7 +24,7 @@ CAMPAIGN = ROOT / "scripts" / "gpu_campaign.py"
 
 
 def campaign(*words):
-    return subprocess.run([sys.executable, CAMPAIGN, *words], capture_output=True, text=True, timeout=110, check=False)
+    return warm.run([sys.executable, CAMPAIGN, *words], capture_output=True, text=True, timeout=110, check=False)
 
 
 @pytest.mark.long

@@ -1,9 +1,9 @@
 """The file of --json: it is tried before the work, and a campaign does not replace what an earlier one has found."""
 
-import subprocess
 import sys
 
 import pytest
+import warm
 from pages import ROOT
 
 CAMPAIGNS = ["fault_campaign.py", "rank_campaign.py"]
@@ -19,7 +19,7 @@ SCRIPTS = ["bench_queues.py", *(pytest.param(script, marks=pytest.mark.long) for
 
 def refusal(script, path):
     command = [sys.executable, str(ROOT / "scripts" / script), "--json", str(path)]
-    done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, timeout=60, check=False)
+    done = warm.run(command, cwd=path.parent, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2, done.stderr
     (sentence,) = done.stderr.strip().splitlines()
     return sentence

@@ -1,9 +1,10 @@
 """Small runs, as a user starts them."""
 
 import os
-import signal
 import subprocess
 import sys
+
+import warm
 
 from sf.commands import cli
 from sf.run import trainer
@@ -38,14 +39,12 @@ def command(tmp_path, *flags, env="toy_identity"):
 
 def start(tmp_path, *flags, env="toy_identity"):
     """A run in its own process group, once it has begun to train. It ends, also where its test did not end it."""
-    process = subprocess.Popen(
+    process = warm.Popen(
         command(tmp_path, "--train_for_seconds", "600", *flags, env=env),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-        # Under nohup it would inherit to ignore that.
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509  no threads here
     )
     for line in process.stdout:
         if "frames" in line and "frames 0 " not in line:
@@ -54,7 +53,7 @@ def start(tmp_path, *flags, env="toy_identity"):
 
 
 def train(tmp_path, *flags, env="toy_identity"):
-    done = subprocess.run(command(tmp_path, *flags, env=env), capture_output=True, text=True, timeout=100, check=False)
+    done = warm.run(command(tmp_path, *flags, env=env), capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

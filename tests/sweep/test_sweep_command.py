@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import warm
 from faults import processes
 from rich.console import Console
 
@@ -35,7 +36,7 @@ def failed(tmp_path_factory):
     """A sweep of two runs, one of which cannot work."""
     path = tmp_path_factory.mktemp("sweep")
     write(path, f"flags: {{{SMALL}, train_for_env_steps: 256}}\ngrid: {{env: [toy_bandid, toy_bandit]}}\n")
-    done = subprocess.run(command(path), capture_output=True, text=True, timeout=100, check=False)
+    done = warm.run(command(path), starts_commands=True, capture_output=True, text=True, timeout=100, check=False)
     return path, done
 
 
@@ -51,7 +52,7 @@ def test_a_run_that_fails_keeps_no_other_from_running(failed):
 @pytest.mark.long
 def test_what_is_done_is_not_done_again(failed):
     path, _ = failed
-    again = subprocess.run(command(path), capture_output=True, text=True, timeout=100, check=False)
+    again = warm.run(command(path), starts_commands=True, capture_output=True, text=True, timeout=100, check=False)
     assert "1 of 2 runs are done already" in again.stdout
     assert "started env=toy_bandit_seed=0" not in again.stdout
 
@@ -115,7 +116,7 @@ def test_the_name_of_a_run_is_shown_as_it_is():
 
 def test_a_wrong_flag_is_said_before_anything_starts(tmp_path):
     write(tmp_path, "flags: {env: toy_bandit}\ngrid: {gama: [0.9]}\n")
-    done = subprocess.run(command(tmp_path), capture_output=True, text=True, timeout=100, check=False)
+    done = warm.run(command(tmp_path), starts_commands=True, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 2
     assert "gama" in done.stderr
     assert not (tmp_path / "small").exists()
@@ -203,7 +204,7 @@ def test_a_sweep_that_has_the_name_of_a_run_is_refused_and_leaves_the_run_alone(
 
 def test_runs_at_once_have_cores_of_their_own_and_stop_with_the_sweep(tmp_path):
     write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit, train_for_seconds: 600}}\nseeds: 2\n")
-    process = subprocess.Popen(command(tmp_path, "--parallel", "2"), stdout=subprocess.PIPE, text=True)
+    process = warm.Popen(command(tmp_path, "--parallel", "2"), stdout=subprocess.PIPE, text=True)
     lines = []
     for line in process.stdout:
         lines.append(line)

@@ -7,6 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+import warm
 
 from sf.processes.reports import EnvFault, Failed, Remark, Replaced, Trained
 from sf.run.reports import ReportHandler
@@ -83,7 +84,7 @@ def run_of(tmp_path):
 
     def run(name):
         command = [sys.executable, "-m", "sf", "--env", f"walk:{name}", "--train_dir", "runs", *FLAGS]
-        done = subprocess.run(
+        done = warm.run(
             command,
             cwd=tmp_path,
             stdout=subprocess.PIPE,

@@ -6,6 +6,7 @@ from contextlib import suppress
 from random import Random
 
 import pytest
+import warm
 from faults import processes
 from faults.catalog import FAULTS
 from faults.session import Session
@@ -20,7 +21,8 @@ MANY = 30  # deaths, one of which at least is inside of a queue
 
 @pytest.fixture
 def run(tmp_path):
-    session = Session(flags("toy", tmp_path, queues="faster_fifo"), tmp_path / "log")
+    with warm.everywhere():
+        session = Session(flags("toy", tmp_path, queues="faster_fifo"), tmp_path / "log")
     pids = processes.alive_below(session.pid)
     yield session
     session.kill()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import warm
 from leftovers import in_shared_memory, left_in_shared_memory
 from runs import command, flags_of_run, start, train, train_here
 from safetensors.numpy import load_file
@@ -177,7 +178,7 @@ def test_output_that_nobody_can_take_ends_no_run(tmp_path, is_full):
     reader, writer = os.pipe()
     os.close(reader)
     with open("/dev/full" if is_full else writer, "w") as output:
-        done = subprocess.run(
+        done = warm.run(
             command(tmp_path, "--train_for_env_steps", "640"),
             stdout=output,
             stderr=subprocess.PIPE,
@@ -201,7 +202,7 @@ def test_an_environment_that_always_raises_ends_the_run_with_its_traceback(tmp_p
         "        raise KeyError('the door is stuck')\n"
         "gym.register('Broken-v0', Broken)\n"
     )
-    done = subprocess.run(
+    done = warm.run(
         command(tmp_path, "--experiment", "broken", env="broken_env:Broken-v0"),
         capture_output=True,
         text=True,

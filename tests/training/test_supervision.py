@@ -2,12 +2,12 @@
 
 import json
 import re
-import subprocess
 import sys
 from contextlib import contextmanager
 from random import Random
 
 import pytest
+import warm
 from faults import processes
 from faults.catalog import FAULTS
 from faults.session import Session
@@ -27,7 +27,8 @@ def runs(tmp_path_factory):
 
     def start(task):
         train_dir = tmp_path_factory.mktemp(task)
-        started.append(Session(flags(task, train_dir, worker_timeout_s=2), train_dir / "log"))
+        with warm.everywhere():
+            started.append(Session(flags(task, train_dir, worker_timeout_s=2), train_dir / "log"))
         return started[-1]
 
     yield start
@@ -87,7 +88,7 @@ def test_ctrl_c_while_a_process_is_replaced_saves_and_leaves_nothing_behind(star
 @pytest.mark.long
 def test_a_process_that_dies_again_and_again_ends_the_run(tmp_path):
     env_kwargs = json.dumps({"faults": ["kill"], "probability": 0.05})
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, "-m", "sf", *flags("toy", tmp_path, env_kwargs=env_kwargs, max_restarts=2)],
         capture_output=True,
         text=True,

@@ -5,6 +5,7 @@ import sys
 import time
 
 import pytest
+import warm
 import yaml
 from faults import processes
 
@@ -36,7 +37,9 @@ FILE = {
 
 def start(path, *flags, **kwargs):
     words = [sys.executable, "-c", PROGRAM, str(path / "tune.yaml"), "--train_dir", str(path), *flags]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **kwargs)
+    return warm.Popen(
+        words, starts_commands=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **kwargs
+    )
 
 
 @pytest.mark.long

@@ -7,6 +7,7 @@ import sys
 import threading
 
 import pytest
+import warm
 from untrained import untrained
 
 import sf
@@ -166,7 +167,7 @@ def test_the_program_is_as_it_was_afterwards(session):
 def test_a_script_that_trains_whenever_it_is_imported_is_told_so_in_one_sentence(tmp_path):
     script = tmp_path / "unguarded.py"
     script.write_text(f"from sf import train\ntrain(**{TINY!r}, train_for_env_steps=640)\n")
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
     )
     assert done.returncode == 1

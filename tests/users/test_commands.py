@@ -15,7 +15,6 @@ import math
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from contextlib import redirect_stdout
 from io import StringIO
@@ -26,6 +25,7 @@ import gymnasium as gym
 import make_flags_page
 import maps
 import pytest
+import warm
 import yaml
 from pages import PAGES, ROOT, blocks, commands
 from typist import Typist
@@ -127,7 +127,7 @@ def here(tmp_path, monkeypatch):
 
 def run(*command):
     """As in a shell."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    done = warm.run(command, capture_output=True, text=True, timeout=110, check=False)
     assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}{done.stderr}"
     return done.stdout
 

@@ -6,6 +6,7 @@ import sys
 import threading
 
 import pytest
+import warm
 
 from sf.run.beginning.describing import said_where_slow
 
@@ -31,7 +32,7 @@ class LeavesAThread(gym.Env):
 
 def start(tmp_path, *arguments):
     (tmp_path / "stubborn.py").write_text(STUBBORN)
-    return subprocess.Popen(
+    return warm.Popen(
         [sys.executable, *arguments], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 

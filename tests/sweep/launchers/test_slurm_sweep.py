@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+import warm
 import yaml
 from safetensors.numpy import load_file
 from stand_in_slurm import Cluster
@@ -58,7 +59,7 @@ def run_here(monkeypatch, words):
 def start(path, *flags):
     """In a process of its own, which looks as seldom as for a user."""
     words = [sys.executable, "-m", "sf.sweep.command", *arguments(path, *flags)]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    return warm.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
 def rows(path, train_dir="here"):
@@ -191,7 +192,7 @@ def test_a_search_on_a_cluster_comes_to_its_end(cluster, tmp_path):
     program = "from sf.commands.entry_points import sf_tune; sf_tune()"
     words = [sys.executable, "-c", program, str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path)]
     words += [*ON_SLURM, "--parallel", "1"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    done = warm.run(words, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "submitted job 102: trial_00001: learning_rate" in done.stdout
     assert (tmp_path / "tune" / "best.yaml").exists()
