@@ -1,1 +1,1 @@
-"""Players that do not learn, beside the policies that do: who is in the pool, who meets whom, and who acts for them."""
+"""Fixed opponents of the policies that learn: who is in the pool, who meets whom, and who acts for them."""

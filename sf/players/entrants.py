@@ -83,7 +83,7 @@ def _say_where_the_copy_differs(player: str, saved: Checkpoint, copy: Path) -> N
 
 
 def _one_by_one(named: Sequence[str], run_dir: Path, resumes: bool) -> Iterator[tuple[str, int, str]]:
-    """What was named, the policy of that run, and the name that it has in the pool."""
+    """Yield what was named, the policy of that run, and the name that it has in the pool."""
     for player in named:
         if opponents.is_name(player):
             yield player, 0, player
@@ -97,7 +97,7 @@ def _one_by_one(named: Sequence[str], run_dir: Path, resumes: bool) -> Iterator[
 
 
 def _num_policies(player: str, copy: Path) -> int:
-    """Of a run, also where it is gone and there are copies; 1 of all else, about which others say what is wrong."""
+    """Returns the policies of a run, also of copies of one that is gone, or 1 for all else, which others refuse."""
     try:
         path = located(Path(player))
         if path.exists():
@@ -121,7 +121,7 @@ def _original_or_copy(player: str, policy_id: int, copy: Path, is_trusted: bool)
 
 
 def _file_name(player: str) -> str:
-    """Of a run or a checkpoint: the last two parts of its path, and no name that the run gives to its own."""
+    """Returns the last two parts of the path of a run or checkpoint, but no name that the run gives to its own."""
     parts = Path(player.removesuffix(".safetensors")).parts[-2:]
     name = re.sub(r"(?:[^\w.-]|_)+", "_", "_".join(parts)).strip("._")
     if len(name.encode()) > _MOST_BYTES:  # of the name of a file

@@ -115,8 +115,8 @@ class Pool:
         )
 
     def beats_the_pool(self, policy_id: int, win_rate: float) -> bool:
-        """Whether it has won this share of its latest 200 matches against players, all of this session and since its
-        latest snapshot."""
+        """Returns whether it has won this share of its latest 200 matches against players, all of this session and
+        since its latest snapshot."""
         results = self._since_snapshot[policy_id]
         return len(results) == results.maxlen and float(np.mean(results)) >= win_rate
 

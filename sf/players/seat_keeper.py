@@ -19,7 +19,7 @@ _OWED_MATCHES = 16  # more than the player in a seat, which another one needs to
 
 @dataclass
 class _Seat:
-    """What the parent remembers of a seat."""
+    """Holds what the parent remembers of a seat."""
 
     seat: int
     player_idx: int | None = None
@@ -30,7 +30,7 @@ class _Seat:
 
 @dataclass
 class _Opponents:
-    """What the parent remembers for a policy: its seats, and the K players of the pool.
+    """Holds what the parent remembers for a policy: its seats, and the K players of the pool.
 
     probability: [K] with which it is to meet each. owed: [K] matches that each should have had by these, less those
     that it has had in this session. num_matches: that `owed` counts on one side alone so far.

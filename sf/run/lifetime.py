@@ -237,13 +237,13 @@ class Run:
         return FAILURE if self._supervisor.failure is not None else asked_by
 
     def _learners(self) -> list[tuple[bool, float]]:
-        """Of each policy: whether other ranks hold its learner up, and its heartbeat."""
+        """Returns for each policy whether other ranks hold its learner up, and its heartbeat."""
         rows = (self._memory.counter_row("learner", policy_id) for policy_id in range(self._plan.num_policies))
         return [(bool(row.get("is_held_up")), row.get("heartbeat")) for row in rows]
 
     @property
     def _has_all_steps(self) -> bool:
-        """Of several policies. A single learner ends by itself, at the very step."""
+        """Whether several policies have all their steps. A single learner ends by itself, at the very step."""
         return self._plan.num_policies > 1 and self._progress.env_steps >= self._plan.target_env_steps
 
     def _record(self, writer: MetricsWriter, display: Display, controllers: Controllers) -> None:

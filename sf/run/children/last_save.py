@@ -1,4 +1,4 @@
-"""What the parent saves in the place of a learner that could not."""
+"""Saves in the parent what a learner could not save."""
 
 from __future__ import annotations
 

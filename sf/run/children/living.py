@@ -13,11 +13,11 @@ from sf.run.children.roles.role import Role
 from sf.run.memory import RunMemory
 
 Event = tuple[Child, Report]
-"""What a child has said, or is said of it."""
+"""A report of a child, or one that the parent makes of it."""
 
 
 class Phase(Enum):
-    """Of a policy's learner."""
+    """The phase that a learner is in."""
 
     TRAINS = auto()
     SAVES = auto()  # for the last time
@@ -58,7 +58,7 @@ class LivingChildren:
 
     @property
     def unsaved_learners(self) -> list[Child]:
-        """Those that have ended, or will, and not said that they saved their last state, which is worth it."""
+        """The learners that have ended, or will, without word that they saved their last state, which is worth it."""
         is_unsaved = (Phase.TRAINS, Phase.SAVES)
         return [child for policy_id, child in self._learners.items() if self.phases[policy_id] in is_unsaved]
 

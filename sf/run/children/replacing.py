@@ -58,7 +58,7 @@ class Replacer:
             self._living.add([self._starter.start(role, one.idx)])
 
     def _victims_of(self, child: Child) -> list[Child]:
-        """Those that are replaced with it."""
+        """Returns the children that are replaced with it."""
         living = self._living
         if living.is_optional(child):
             return []

@@ -14,7 +14,7 @@ class RestartBudget:
         self._times: defaultdict[str, deque[float]] = defaultdict(deque)
 
     def spend(self, name: str, now: float) -> bool:
-        """Whether `name` may be replaced once more; counts it if so. now: seconds of a clock that only grows."""
+        """Returns whether `name` may be replaced once more, and counts it if so. now: seconds of a monotonic clock."""
         times = self._times[name]
         while times and now - times[0] > self.window_s:
             times.popleft()

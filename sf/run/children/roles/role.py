@@ -1,4 +1,4 @@
-"""What the supervisor has to know of a kind of child process."""
+"""A role tells the supervisor what it has to know of a kind of child process."""
 
 from __future__ import annotations
 

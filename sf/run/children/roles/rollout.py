@@ -50,7 +50,7 @@ def arguments(start: Start) -> RolloutWorkerArgs:
 
 
 def _owes(memory: RunMemory, idx: int) -> bool:
-    """Whether a group could go on: it has its answers, and slots. Where it stays so, a message about it was taken."""
+    """Returns whether a group could go on, with its answers and slots. If it stays so, a message about it was taken."""
     return any(memory.pool.can_go_on(group_idx) for group_idx in memory.channels.groups_with_answers(idx))
 
 
@@ -62,7 +62,7 @@ def _recover(memory: RunMemory, idx: int) -> None:
 
 
 def _episodes_at_once(memory: RunMemory, idx: int) -> int:
-    """Of the agents that have not left their match."""
+    """Returns the number of agents that have not left their match."""
     plan = memory.plan
     num_actors = plan.config.sampler.num_groups_per_worker * plan.actors_per_group
     return num_actors - int(memory.counter_row("rollout", idx).get("away"))
