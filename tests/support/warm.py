@@ -276,10 +276,13 @@ def _become(command, base_path):
     os.environ.update(environ)
     for name, fd in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
         old = getattr(sys, name)
-        buffer = open(fd, "rb" if fd == 0 else "wb", closefd=False)  # noqa: SIM115
-        buffer.raw.name = f"<{name}>"
-        by_line = fd == 2 or buffer.isatty()
-        new = io.TextIOWrapper(buffer, old.encoding, old.errors, "\n" if fd else None, line_buffering=by_line)
+        at_once = old.write_through  # PYTHONUNBUFFERED
+        raw = buffer = open(fd, "wb" if fd else "rb", buffering=0, closefd=False)  # noqa: SIM115
+        raw.name = f"<{name}>"
+        if not (fd and at_once):
+            buffer = io.BufferedWriter(raw) if fd else io.BufferedReader(raw)
+        by_line = not at_once and (fd == 2 or raw.isatty())
+        new = io.TextIOWrapper(buffer, old.encoding, old.errors, "\n" if fd else None, by_line, at_once)
         new.mode = "w" if fd else "r"
         setattr(sys, name, new)
         setattr(sys, f"__{name}__", new)

@@ -1,6 +1,7 @@
 """The commands that README and docs show are run, as they stand there and with flags behind them that make them small.
 
-Of those that train, evaluate or measure, as many are run as it takes to have each environment and each flag among them.
+Of those that evaluate or measure, as many are run as it takes to have each flag and kind of environment among them.
+Of those that train, each that brings two of these, and the modules that the pages show: the rest has tests of its own.
 Those of pip and make are run by `test_installation`, the comparison with Sample Factory, with a stand-in for it, by
 `test_bench_peers`, that of what they learn by `test_bench_learning`, that of queues by `test_bench_queues`, that of
 OpenSpiel's games by `test_bench_openspiel`, the fault campaign by `test_fault_campaign`, the algorithm in one file by
@@ -86,27 +87,36 @@ def small(words, train_dir):
     return [*words, *(word for name, value in flags.items() for word in (f"--{name}", str(value)))]
 
 
-def covering(texts):
-    """Few of the commands, among which each environment, run and flag of all of them is at least once."""
+def covering(texts, least=1):
+    """Few of the commands, each of which adds at least so many flags and kinds of environments to those before."""
     left = {text: features(text) for text in texts}
     missing = set().union(*left.values())
     chosen = []
-    while missing:
+    while left:
         best = max(left, key=lambda text: len(left[text] & missing))
+        if len(left[best] & missing) < least:
+            break
         missing -= left.pop(best)
         chosen.append(best)
     return sorted(chosen, key=list(texts).index)
 
 
 def features(text):
-    """Its program, its flags, with their value where that is one of few, and the kinds of files in it."""
+    """Its program, its flags, the kind of its environment, and the kinds of files in it."""
     program, *words = COMMANDS[text]
     found = {program, *(Path(word).suffix for word in words)}
     for word, value in itertools.pairwise([*words, "--"]):
-        if word.startswith("--"):
-            is_of_a_kind = word in ("--env", "--config", "--core", "--encoder", "--model") or value in ("true", "false")
-            found.add(f"{word} {value.split(':')[0]}" if is_of_a_kind else word)
+        if word == "--env":
+            found.add("gymnasium" if value in gym.registry else re.split("[:_/-]", value)[0])
+        elif word.startswith("--"):
+            found.add(word)
     return found
+
+
+def chosen_to_train():
+    chosen = covering(train_commands(), least=2)
+    shown = {f"--env {name}:": text for name in SHOWN for text in train_commands() if f"--env {name}:" in text}
+    return [*chosen, *(text for text in shown.values() if text not in chosen)]
 
 
 @pytest.fixture
@@ -154,7 +164,7 @@ def run_here(program, *words):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("text", covering(train_commands()))
+@pytest.mark.parametrize("text", chosen_to_train())
 def test_a_training_command_trains(text, here):
     maps.skip_without(text)
     if "--with_wandb" in text:
@@ -253,7 +263,7 @@ def tournaments():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("text", tournaments())
+@pytest.mark.parametrize("text", covering(tournaments()))
 def test_a_tournament_of_the_pages_rates_its_players(text, here):
     if "openspiel:" in text:
         pytest.importorskip("pyspiel")
