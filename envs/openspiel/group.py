@@ -142,7 +142,7 @@ class FilmedMatch(Match):
         return rewards
 
     def moves(self, player: int) -> Mapping[int, str]:
-        """The actions that a player may choose now, as OpenSpiel writes them."""
+        """Returns the actions that a player may choose now, as OpenSpiel writes them."""
         return {action: self._state.action_to_string(player, action) for action in self.legal(player)}
 
     def show_to(self, player: int) -> None:

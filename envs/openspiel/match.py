@@ -132,11 +132,11 @@ class Match:
                 mask[action] = 1
 
     def legal(self, player: int) -> Sequence[int]:
-        """The actions that a player may choose now: none where it waits."""
+        """Returns the actions that a player may choose now: none where it waits."""
         return self._legal[player] if self._mover in (player, ALL_AT_ONCE) else ()
 
     def returns(self) -> list[float]:
-        """[P] What each player has won in this game so far."""
+        """Returns [P] what each player has won in this game so far."""
         return self._returns
 
     def __str__(self) -> str:

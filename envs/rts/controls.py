@@ -37,7 +37,7 @@ class Controls(NamedTuple):
         return gym.spaces.MultiDiscrete(list(self.head_sizes))
 
     def choices(self, action: Any) -> np.ndarray:
-        """[H] int64, of an action of the space. Raises UsageError for what is none."""
+        """Returns [H] int64, of an action of the space. Raises UsageError for what is none."""
         try:
             given = np.asarray(action)
         except ValueError:  # rows of several lengths

@@ -25,7 +25,7 @@ def to_json(space: gym.Space) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any]) -> gym.Space:
-    """The space that `to_json` wrote down."""
+    """Returns the space that `to_json` wrote down."""
     for kind, _, made in _KINDS:
         if data["type"] == kind.__name__:
             return made(data)

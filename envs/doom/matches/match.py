@@ -128,7 +128,7 @@ class Match(Game):
         return [frags for number, frags in self._players[0].frags_of_all().items() if number not in own]
 
     def shown(self) -> list[vizdoom.DoomGame]:
-        """The engine that shows what each agent sees."""
+        """Returns the engine that shows what each agent sees."""
         return [player.game for player in self._players]
 
     def close(self) -> None:

@@ -79,7 +79,7 @@ def _is_known(rules, kind):
 
 @inner
 def _light(plane, row, column, sight):
-    """The cells whose middle is within the sight of a unit in the middle of this cell."""
+    """Mark the cells whose middle is within the sight of a unit in the middle of this cell."""
     size, reach = len(plane), int(sight)
     for r in range(max(row - reach, 0), min(row + reach + 1, size)):
         for c in range(max(column - reach, 0), min(column + reach + 1, size)):
