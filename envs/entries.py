@@ -28,7 +28,7 @@ AN_ENV = "an environment (it has no reset and step)"  # for messages: what `is_e
 
 
 def is_env(kind: type) -> bool:
-    """Whether a class can be that of an environment, of any kind."""
+    """Returns whether a class can be that of an environment, of any kind."""
     return all(callable(getattr(kind, method, None)) for method in ("reset", "step"))
 
 

@@ -63,7 +63,7 @@ class EnvError(RuntimeError):
 
     @property
     def traceback(self) -> str:
-        """The traceback of the cause, from the environment's own code on."""
+        """Returns the traceback of the cause, from the environment's own code on."""
         return traceback_of(self.__cause__ or self)
 
 
@@ -89,7 +89,7 @@ def failure(env_id: str, call: str, error: BaseException) -> UsageError | EnvErr
 
 
 def summary(error: BaseException) -> str:
-    """The error in one line, such as "KeyError: 'door'"; of a `UsageError` or an `EnvError` its own text."""
+    """Returns the error in one line, such as "KeyError: 'door'"; of a `UsageError` or an `EnvError` its own text."""
     if isinstance(error, UsageError | EnvError):
         return str(error)
     first_line = str(error).partition("\n")[0]
@@ -97,7 +97,7 @@ def summary(error: BaseException) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """The traceback without the calls that led to code outside of this package."""
+    """Returns the traceback without the calls that led to code outside of this package."""
     own = outside = error.__traceback__
     while outside is not None and _is_ours(outside):
         outside = outside.tb_next

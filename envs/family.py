@@ -124,5 +124,5 @@ class Family:
     """
 
     def may_have(self, env_id: str) -> bool:
-        """Whether the name looks like those of the family."""
+        """Returns whether the name looks like those of the family."""
         return re.fullmatch(self.pattern, env_id, re.DOTALL) is not None

@@ -73,7 +73,7 @@ def checked(kind: type, flags: Mapping[str, Any], source: str = "") -> dict[str,
 
 
 def as_type(name: str, given: Any, hint: Any, where: str = "") -> Any:
-    """The value of a flag, converted to its type. Raises ValueError where that cannot be."""
+    """Returns the value of a flag, converted to its type. Raises ValueError where that cannot be."""
     try:
         return _read(hint, given)
     except _WrongTypeError as error:
@@ -82,7 +82,7 @@ def as_type(name: str, given: Any, hint: Any, where: str = "") -> Any:
 
 
 def flag_types(kind: type) -> dict[str, Any]:
-    """The types of the fields of `kind`, and of those of the dataclasses inside it, by name."""
+    """Returns the types of the fields of `kind`, and of those of the dataclasses inside it, by name."""
     return dict(_flag_hints(kind))
 
 

@@ -98,7 +98,7 @@ class StepResult:
         )
 
     def cut(self, in_episode: np.ndarray) -> np.ndarray:
-        """[N] bool, where an episode begins before the one that was running has ended, as after a fault.
+        """Returns [N] bool, where an episode begins before the one that was running has ended, as after a fault.
 
         in_episode: [N] bool, whose was running before this step.
         """
@@ -168,7 +168,7 @@ class RenderedGroup(EnvGroup, Protocol):
     pictures_per_s: float  # of each view, where the environment runs in real time
 
     def pictures(self) -> list[list[np.ndarray]]:
-        """The pictures of each view in the last step, oldest first: [H, W, 3] uint8, RGB.
+        """Returns the pictures of each view in the last step, oldest first: [H, W, 3] uint8, RGB.
 
         They show the episode that the actions were for; its first picture comes with its first step. Empty if the
         actions were ignored, or if the episode ended without another picture.
@@ -176,7 +176,7 @@ class RenderedGroup(EnvGroup, Protocol):
         ...
 
     def returns(self) -> list[float]:
-        """[N] What `Episode.episode_return` would be so far, of the episode that each actor is in."""
+        """Returns [N] what `Episode.episode_return` would be so far, of the episode that each actor is in."""
         ...
 
 
@@ -184,7 +184,7 @@ class PlayedGroup(RenderedGroup, Protocol):
     """A `RenderedGroup` that a person can play, by `sf-play`."""
 
     def present(self) -> list[np.ndarray]:
-        """The picture of each view as it is now, also of an episode that has had no step."""
+        """Returns the picture of each view as it is now, also of an episode that has had no step."""
         ...
 
     def moves(self, actor_idx: int) -> Mapping[int, str]:

@@ -152,7 +152,7 @@ class GuardedGroup:
             calls.close(self._env_id, self._group)
 
     def pop_faults(self) -> list[Fault]:
-        """The faults since the last call, those of one place in one."""
+        """Returns the faults since the last call, those of one place in one."""
         faults = list(self._unreported.values())
         self._reported.update(self._unreported)
         self._unreported.clear()

@@ -65,7 +65,7 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
 
 
 def symmetries(env_id: str, options: EnvOptions) -> list[Symmetry]:
-    """Those that are known of the environment, beside the one that changes nothing."""
+    """Returns those that are known of the environment, beside the one that changes nothing."""
     with keep_working_directory():
         entry = _entry(env_id, options)
         return [] if entry.symmetries is None else list(entry.symmetries(env_id, options))
@@ -74,7 +74,7 @@ def symmetries(env_id: str, options: EnvOptions) -> list[Symmetry]:
 def make_group(
     env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
 ) -> EnvGroup:
-    """A group of `num_envs` environments, the first of which is number `first_env_idx` of the whole run.
+    """Returns a group of `num_envs` environments, the first of which is number `first_env_idx` of the whole run.
 
     core: the core that the calling process is pinned to, for environments with processes or threads of their
     own. Raises as `describe` does.
@@ -109,7 +109,7 @@ def require_name(env_id: str) -> None:
 
 
 def name_of(env: Any) -> str:
-    """The name of an environment that is given as its class, or as a function that makes it.
+    """Returns the name of an environment that is given as its class, or as a function that makes it.
 
     It is module:Name where other processes can import that, and else one under which this process knows it: see
     `sf.envs.custom.given`. Raises UsageError for anything else.
@@ -147,7 +147,7 @@ def preset_of_family(env_id: str) -> str | None:
 
 
 def kwargs_against(env_id: str, name: str) -> Mapping[str, Any] | None:
-    """The `env_kwargs` that make this opponent part of the environment; None where its family has no opponents.
+    """Returns the `env_kwargs` that make this opponent part of the environment; None where its family has no opponents.
 
     See `Family.against`. Raises UsageError where the family has none of this name.
     """
@@ -168,23 +168,23 @@ def as_evaluated(env_id: str, options: EnvOptions) -> EnvOptions:
 
 
 def flags_for_training() -> set[str]:
-    """Those of `EnvOptions` that evaluations are without."""
+    """Returns those of `EnvOptions` that evaluations are without."""
     return {name for family in FAMILIES for name in _flags_for_training(family)}
 
 
 def _flags_for_training(family: Family) -> dict[str, Any]:
-    """The flags among its training aids, with their defaults."""
+    """Returns the flags among its training aids, with their defaults."""
     own = [] if family.options is None else dataclasses.fields(family.options)
     return {field.name: field.default for field in own if field.name in family.training_aids}
 
 
 def env_ids() -> list[str]:
-    """All names that are known, but for those of extras. It imports all other families, and entry points."""
+    """Returns all names that are known, but for those of extras. It imports all other families, and entry points."""
     return sorted(known_names(family for family in FAMILIES if family.install is None))
 
 
 def known_names(of: Iterable[Family] | None = None) -> dict[str, Family]:
-    """All names that are known, and the family of each. It imports the families, and entry points."""
+    """Returns all names that are known, and the family of each. It imports the families, and entry points."""
     found: dict[str, Family] = {}
     # The last one first: it loads entry points, which may register with Gymnasium. A name is of the family that is
     # asked for it first.
@@ -195,7 +195,7 @@ def known_names(of: Iterable[Family] | None = None) -> dict[str, Family]:
 
 
 def _first_asked(env_id: str) -> Family | None:
-    """The first family that is asked for a name; None where one is not."""
+    """Returns the first family that is asked for a name; None where one is not."""
     if env_id in registered:
         return None
     return next((family for family in FAMILIES if family.may_have(env_id)), None)

@@ -39,7 +39,7 @@ class FilmedEngine(vizdoom.DoomGame):
         self._drawn: list[np.ndarray] = []
 
     def drawn(self) -> list[np.ndarray]:
-        """The pictures [480, 640, 3] since the last call."""
+        """Returns the pictures [480, 640, 3] since the last call."""
         drawn, self._drawn = self._drawn, []
         return drawn
 
@@ -138,7 +138,7 @@ class FilmedGame(Game):
         self._started.close()
 
     def _shown(self) -> Sequence[FilmedEngine]:
-        """The engine that shows what each agent sees in this episode."""
+        """Returns the engine that shows what each agent sees in this episode."""
         if isinstance(self._played, Match | MatchWithStandIns):
             return [engine for engine in self._played.shown() if isinstance(engine, FilmedEngine)]
         return self._engines

@@ -132,7 +132,7 @@ def join(our_fd: int, limit_s: float, engine_path: str, engine_args: list[str]) 
 
 
 def without_network(engine_args: list[str]) -> list[str]:
-    """The arguments of a game that waits for no other engine."""
+    """Returns the arguments of a game that waits for no other engine."""
     kept = []
     arguments = iter(engine_args)
     for argument in arguments:

@@ -39,7 +39,7 @@ def find_config(name: str) -> Path:
 
 
 def read_config(path: Path) -> tuple[tuple[Head, ...], tuple[Measurement, ...]]:
-    """The heads and the measurements. Raises UsageError for a file that cannot be trained with."""
+    """Returns the heads and the measurements. Raises UsageError for a file that cannot be trained with."""
     game = vizdoom.DoomGame()
     if not game.load_config(str(path)):
         raise UsageError(f"{path} has lines that ViZDoom does not take: mend those that its warnings above name")

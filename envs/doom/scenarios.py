@@ -101,7 +101,7 @@ def find_scenario(env_id: str) -> Scenario:
 
 
 def config_path(env_id: str) -> Path:
-    """The .cfg file of a scenario; its map lies beside it. Raises UsageError where they are not installed."""
+    """Returns the .cfg file of a scenario; its map lies beside it. Raises UsageError where they are not installed."""
     if env_id.startswith(OWN):
         return find_config(env_id.removeprefix(OWN))
     scenario = find_scenario(env_id)

@@ -112,7 +112,7 @@ class Price:
 
 
 def change_reward(prices: Sequence[Price], before: Sequence[float], after: Sequence[float]) -> float:
-    """The reward for the changes from one observation of the variables to the next."""
+    """Returns the reward for the changes from one observation of the variables to the next."""
     reward = 0.0
     for price in prices:
         change = after[price.idx] - before[price.idx]
@@ -173,7 +173,7 @@ class Shaper:
         self._held_steps = 0
 
     def reward(self, values: Sequence[float]) -> float:
-        """The reward of the step that has led to these values.
+        """Returns the reward of the step that has led to these values.
 
         0 for one in which the player came to life again, or what the counters say of it if it has died in it, too.
         """

@@ -21,7 +21,7 @@ _BLOCK_STRIDES = (5 * SCREEN_WIDTH * 3, SCREEN_WIDTH * 3, 5 * 3)  # bytes
 
 
 def spaces(heads: Sequence[Head], measurements: Sequence[Measurement]) -> tuple[gym.spaces.Dict, gym.Space]:
-    """The spaces of observations and actions.
+    """Returns the spaces of observations and actions.
 
     obs: [72, 128, 3] uint8, RGB, channels last. measurements, where there are any: [M] float32.
     """
@@ -54,7 +54,7 @@ class View:
         game.set_window_visible(False)
 
     def buttons(self, choices: Sequence[int]) -> list[float]:
-        """The buttons that one option a head holds."""
+        """Returns the buttons that one option a head holds."""
         return list(chain.from_iterable(map(getitem, self._options, choices)))
 
     def observe(self, state: vizdoom.GameState, obs: Mapping[str, np.ndarray]) -> list[float]:

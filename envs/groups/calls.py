@@ -51,7 +51,7 @@ def made(
 
 
 def reset(env_id: str, env: Any, **kwargs: Any) -> Any:
-    """The observation. kwargs: of its `reset`."""
+    """Returns the observation. kwargs: of its `reset`."""
     try:
         answer = env.reset(**kwargs)
     except (UsageError, EnvError):
@@ -106,7 +106,7 @@ def reward(env_id: str, value: Any) -> float:
 
 
 def flag(env_id: str, name: str, value: Any) -> bool:
-    """Whether an episode has ended. name: what was returned, such as "terminated".
+    """Returns whether an episode has ended. name: what was returned, such as "terminated".
 
     Raises ApiError for what is not one truth value. A dict or a list is true where anything is in it.
     """
@@ -120,7 +120,7 @@ def flag(env_id: str, name: str, value: Any) -> bool:
 
 
 def episode_stats(env_id: str, info: Any) -> dict[str, float]:
-    """The numbers under "episode_stats" in the `info` of an episode's last step."""
+    """Returns the numbers under "episode_stats" in the `info` of an episode's last step."""
     if not isinstance(info, Mapping):
         raise ApiError(f"{env_id}: step() returned the info {short(info)}: return a dict, {{}} where there is none")
     stats = info.get("episode_stats", {})
@@ -159,7 +159,7 @@ def space(env_id: str, env: Any, name: str, *of_whom: Any) -> gym.Space:
 
 
 def possible_agents(env_id: str, env: Any) -> list[Any]:
-    """All agents that may ever play in a match. Raises UsageError where it does not list them."""
+    """Returns all agents that may ever play in a match. Raises UsageError where it does not list them."""
     is_there = hasattr(env, "possible_agents") or hasattr(type(env), "possible_agents")
     try:
         found = env.possible_agents if is_there else ()
@@ -177,7 +177,7 @@ def possible_agents(env_id: str, env: Any) -> list[Any]:
 
 
 def agents(env_id: str, env: Any) -> Collection[Any]:
-    """Those of a match that act next. Raises ApiError where it does not list them."""
+    """Returns those of a match that act next. Raises ApiError where it does not list them."""
     found = env.agents
     if type(found) is not list:
         _require_list(env_id, "agents", found, ApiError)
@@ -206,6 +206,6 @@ def _kind(answer: Any) -> str:
 
 
 def short(value: Any) -> str:
-    """A value in at most 60 characters, for a sentence."""
+    """Returns a value in at most 60 characters, for a sentence."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

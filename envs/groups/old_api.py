@@ -20,7 +20,7 @@ _SPACES = ("observation_space", "action_space")
 
 
 def as_gymnasium(env_id: str, env: Any) -> gym.Env:
-    """The environment itself if it is one of Gymnasium, else its `OldApiEnv`.
+    """Returns the environment itself if it is one of Gymnasium, else its `OldApiEnv`.
 
     Raises UsageError for what is no single environment.
     """
@@ -73,7 +73,7 @@ class OldApiEnv(gym.Env):
 
 
 def as_gymnasium_space(space: Any) -> Any:
-    """The space of Gymnasium with the attributes of this one; what has none of them as it is."""
+    """Returns the space of Gymnasium with the attributes of this one; what has none of them as it is."""
     if isinstance(space, gym.Space):
         return space
     if hasattr(space, "spaces"):
@@ -103,7 +103,7 @@ def _takes_one_value(function: Any) -> bool:
 
 
 def _takes_seed(reset: Any) -> bool:
-    """Whether it has the argument, or hands on whatever it gets."""
+    """Returns whether it has the argument, or hands on whatever it gets."""
     try:
         parameters = inspect.signature(reset).parameters
     except ValueError:  # of what is not written in Python

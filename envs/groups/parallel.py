@@ -34,7 +34,7 @@ class ParallelEnv(Protocol):
 
     @property
     def agents(self) -> Sequence[Any]:
-        """Those that act in the next step."""
+        """Returns those that act in the next step."""
         ...
 
     def reset(self, seed: int | None = None) -> tuple[_ByAgent, _ByAgent]:
@@ -251,7 +251,7 @@ class ParallelGroup:
 
 
 def _common_spaces(env_id: str, env: ParallelEnv, agents: Sequence[Any]) -> tuple[gym.Space, gym.Space]:
-    """The observation and the action space of every agent. Raises UsageError where they differ."""
+    """Returns the observation and the action space of every agent. Raises UsageError where they differ."""
     spaces = []
     for name, wrapper in (
         ("observation", "supersuit.pad_observations_v0"),

@@ -18,7 +18,7 @@ from sf.envs.spaces.actions import ActionSpec, decoder, without_multi_binary
 
 
 def is_team(env_id: str, env: gym.Env) -> bool:
-    """Whether it is an environment of several agents in the manner of Gymnasium.
+    """Returns whether it is an environment of several agents in the manner of Gymnasium.
 
     An environment of one agent may have Tuples, too. So one with two of them makes a step, whose reward shows it.
     """

@@ -199,7 +199,7 @@ def _episode_stats(env_id: str, infos: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _batch_decoder(space: gym.Space, num_envs: int) -> Callable[[np.ndarray, np.ndarray], Any]:
-    """A function (discrete [E, D], continuous [E, C]) -> the actions of E environments, for `VectorEnv.step`.
+    """Returns a function (discrete [E, D], continuous [E, C]) -> the actions of E environments, for `VectorEnv.step`.
 
     Raises UsageError for an unsupported space.
     """

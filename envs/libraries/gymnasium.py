@@ -95,7 +95,7 @@ def _is_vectorised(gym_spec: EnvSpec, frameskip: int, options: EnvOptions) -> bo
 
 
 def _refusal(env_id: str, options: EnvOptions, error: BaseException) -> Exception:
-    """A sentence where Gymnasium refuses the name or the arguments; else the environment itself has raised."""
+    """Returns a sentence where Gymnasium refuses the name or the arguments; else the environment itself has raised."""
     if isinstance(error, gym.error.Error | ImportError) or is_refusal_of_arguments(error):
         return UsageError(f"env {env_id!r} with env_kwargs {options.env_kwargs}: {error}")
     # Gymnasium adds its arguments to a TypeError, and hides where it came from.
@@ -143,7 +143,7 @@ def _load(entry_point: EntryPoint) -> str | None:
 
 
 def newest(env_ids: Collection[str]) -> list[str]:
-    """The newest version of each environment."""
+    """Returns the newest version of each environment."""
     newest: dict[str, int] = {}
     for name, version in map(_split_version, env_ids):
         newest[name] = max(version, newest.get(name, 0))

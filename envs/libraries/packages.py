@@ -98,7 +98,7 @@ def file_beside_installed(env_id: str) -> str | None:
 
 
 def find_in_package(env_id: str, entry_of_registered: Entry) -> Entry | None:
-    """The entry of an id after its package was imported; None where no package of the table has it.
+    """Returns the entry of an id after its package was imported; None where no package of the table has it.
 
     entry_of_registered: that of ids in Gymnasium's registry. Raises UsageError where the package cannot be imported.
     """
@@ -131,7 +131,7 @@ def _package_of(env_id: str) -> Package | None:
 
 
 def find_in_old_registry(env_id: str) -> Entry | None:
-    """The entry of an id in the registry of the package gym, if a package has imported that; else None."""
+    """Returns the entry of an id in the registry of the package gym, if a package has imported that; else None."""
     registry = getattr(sys.modules.get("gym.envs.registration"), "registry", {})
     spec = getattr(registry, "env_specs", registry).get(env_id)  # before gym 0.26 it was an object of its own
     return None if spec is None or spec.entry_point is None else entry_of_envs(_factory_in_old_registry(spec))

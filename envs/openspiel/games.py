@@ -109,7 +109,7 @@ def load(env_id: str, kwargs: Mapping[str, Any], seed: int) -> TensorGame:
 
 
 def playable_ids() -> list[str]:
-    """The names, as `--env` takes them, of the games that need no parameters and have what training needs."""
+    """Returns the names, as `--env` takes them, of the games that need no parameters and have what training needs."""
     types = _registered(with_python=True).values()
     return [f"{PREFIX}{each.short_name}" for each in types if each.default_loadable and _refusal(each) is None]
 
@@ -122,7 +122,7 @@ def _registered(with_python: bool = False) -> dict[str, Any]:
 
 
 def _parameter(env_id: str, key: str, value: Any, specification: Mapping[str, Any]) -> Any:
-    """The value, of the type that OpenSpiel wants. specification: the default of each parameter."""
+    """Returns the value, of the type that OpenSpiel wants. specification: the default of each parameter."""
     if key not in specification:
         nearest = difflib.get_close_matches(key, [*specification, TENSOR], n=1)
         hint = f"did you mean {nearest[0]}?" if nearest else f"it may have {', '.join([*specification, TENSOR])}"
@@ -151,7 +151,7 @@ def _refusal(game_type: Any) -> str | None:
 
 
 def _tensors(game_type: Any) -> list[str]:
-    """Those that the game has. With the first, a policy without memory has perfect recall."""
+    """Returns those that the game has. With the first, a policy without memory has perfect recall."""
     has = {
         _INFORMATION_STATE: game_type.provides_information_state_tensor,
         _OBSERVATION: game_type.provides_observation_tensor,

@@ -17,8 +17,7 @@ from sf.envs.entries import describer
 from sf.envs.errors import UsageError, summary
 from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
 from sf.envs.openspiel.games import load
-from sf.envs.openspiel.match import Match
-from sf.envs.openspiel.traits import traits_of
+from sf.envs.openspiel.match import Match, traits_of
 from sf.envs.openspiel.trial import require_playable
 from sf.envs.openspiel.views import Views
 from sf.envs.options import EnvOptions
@@ -143,7 +142,7 @@ class FilmedMatch(Match):
         return rewards
 
     def moves(self, player: int) -> Mapping[int, str]:
-        """The actions that a player may choose now, as OpenSpiel writes them."""
+        """Returns the actions that a player may choose now, as OpenSpiel writes them."""
         return {action: self._state.action_to_string(player, action) for action in self.legal(player)}
 
     def show_to(self, player: int) -> None:

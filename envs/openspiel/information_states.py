@@ -59,7 +59,7 @@ class InformationStates:
         return int(self.game.num_players())
 
     def uniform(self) -> np.ndarray:
-        """[S, A] The probabilities of random legal moves."""
+        """Returns [S, A] the probabilities of random legal moves."""
         mask = self.obs[ACTION_MASK].astype(np.float64)
         return mask / mask.sum(axis=1, keepdims=True)
 
@@ -72,7 +72,7 @@ class InformationStates:
         return float(pyspiel.nash_conv(self.game, self._policy(probabilities)))
 
     def returns(self, probabilities: Sequence[np.ndarray]) -> np.ndarray:
-        """[P] What each player wins on average, if player p plays `probabilities[p]` [S, A]."""
+        """Returns [P] what each player wins on average, if player p plays `probabilities[p]` [S, A]."""
         policies = [self._policy(each) for each in probabilities]
         no_limit = -1  # of the depth
         return np.array(pyspiel.expected_returns(self.game.new_initial_state(), policies, no_limit, True))
@@ -197,7 +197,7 @@ class _Walk:
             yield _Node(state.child(action), seen, chosen, tuple(last))
 
     def _note(self, node: _Node, player: int) -> int:
-        """The number of the information state."""
+        """Returns the number of the information state."""
         key = node.state.information_state_string(player)
         self._match.look_at(node.seen)
         self._match.show(self._obs, self._masks)

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
 
 from sf.envs.errors import UsageError
 from sf.envs.openspiel.games import TensorGame
-from sf.envs.openspiel.traits import Traits
 from sf.envs.openspiel.views import ALL_AT_ONCE, Views
 
 _CHANCE = int(pyspiel.PlayerId.CHANCE)
 _NOBODY = int(pyspiel.PlayerId.TERMINAL)  # the game is over
-_UNKNOWN = Traits()
+_TRAIT_GAMES = 20  # of random play, which show the traits of a game
+_MOST_TRAIT_DECISIONS = 3000  # that are looked at; a game of chess has some hundreds
 _MOST_GAMES_WITHOUT_DECISION = 1000  # in a row; a hand of blackjack may be over when it is dealt
+
+
+class Traits(NamedTuple):
+    """Says what spares the matches of a game some calls at each decision.
+
+    looks_alike: every player sees the same tensor. pays_at_end: nobody has won anything before a game is over.
+    """
+
+    looks_alike: bool = False
+    pays_at_end: bool = False
+
+
+_UNKNOWN = Traits()
 
 
 class Match:
@@ -119,11 +132,11 @@ class Match:
                 mask[action] = 1
 
     def legal(self, player: int) -> Sequence[int]:
-        """The actions that a player may choose now: none where it waits."""
+        """Returns the actions that a player may choose now: none where it waits."""
         return self._legal[player] if self._mover in (player, ALL_AT_ONCE) else ()
 
     def returns(self) -> list[float]:
-        """[P] What each player has won in this game so far."""
+        """Returns [P] what each player has won in this game so far."""
         return self._returns
 
     def __str__(self) -> str:
@@ -162,3 +175,37 @@ class Match:
             if left < 0:
                 return action
         return outcomes[-1][0]  # probabilities that were rounded add up to a little less than 1
+
+
+def traits_of(tensor_game: TensorGame) -> Traits:
+    """Returns what the game says of itself, if random play agrees: some that deny it pay before their end."""
+    game_type = tensor_game.game.get_type()
+    looks_alike = game_type.information == pyspiel.GameType.Information.PERFECT_INFORMATION
+    pays_at_end = game_type.reward_model == pyspiel.GameType.RewardModel.TERMINAL
+    if not (looks_alike or pays_at_end):
+        return Traits()
+    rng, observer, players = random.Random(0), tensor_game.make_observer(), range(tensor_game.game.num_players())
+    num_decisions = 0
+    for _ in range(_TRAIT_GAMES):
+        state = tensor_game.game.new_initial_state()
+        while not state.is_terminal() and num_decisions < _MOST_TRAIT_DECISIONS:
+            pays_at_end = pays_at_end and not any(state.returns())
+            if state.is_chance_node():
+                state.apply_action(rng.choice(state.chance_outcomes())[0])
+                continue
+            looks_alike = looks_alike and _are_alike([_tensor_of(observer, state, player) for player in players])
+            if state.is_simultaneous_node():
+                state.apply_actions([rng.choice(state.legal_actions(player) or [0]) for player in players])
+            else:
+                state.apply_action(rng.choice(state.legal_actions()))
+            num_decisions += 1
+    return Traits(looks_alike, pays_at_end)
+
+
+def _tensor_of(observer: Any, state: Any, player: int) -> np.ndarray:
+    observer.set_from(state, player)
+    return np.array(observer.tensor)
+
+
+def _are_alike(tensors: list[np.ndarray]) -> bool:
+    return all(np.array_equal(tensors[0], tensor) for tensor in tensors[1:])

@@ -46,7 +46,7 @@ def find(env_id: str, options: EnvOptions) -> list[Symmetry]:
 
 
 def _turns(shape: tuple[int, ...]) -> Iterator[np.ndarray]:
-    """The turns and mirror images of planes [C, H, W] that keep their size, each as indices [C x H x W]."""
+    """Returns the turns and mirror images of planes [C, H, W] that keep their size, each as indices [C x H x W]."""
     planes = np.arange(np.prod(shape)).reshape(shape)
     for start in (planes, planes[:, :, ::-1]):
         for quarters in range(4):
@@ -76,7 +76,7 @@ class _Pair:
         self._rng = random.Random(0)
 
     def play(self) -> np.ndarray | None:
-        """[A] what each action becomes; None: it is no symmetry."""
+        """Returns [A] what each action becomes; None: it is no symmetry."""
         until = time.monotonic() + _SECONDS
         num_without_news = 0
         while num_without_news < _GAMES:
@@ -91,7 +91,7 @@ class _Pair:
         return action
 
     def _play_once(self) -> bool:
-        """Whether the image kept pace."""
+        """Returns whether the image kept pace."""
         state, image = self._game.new_initial_state(), self._game.new_initial_state()
         while True:
             if state.current_player() != image.current_player():
@@ -108,7 +108,7 @@ class _Pair:
             image.apply_action(self._images[action])
 
     def _find_images(self, state: Any, image: Any, legal: list[int]) -> bool:
-        """Whether each legal action has one that is legal in the image, and the other way round."""
+        """Returns whether each legal action has one that is legal in the image, and the other way round."""
         taken = set(self._images.values())
         free = [action for action in image.legal_actions() if action not in taken]
         new = [action for action in legal if action not in self._images]
@@ -123,7 +123,7 @@ class _Pair:
         return {self._images[action] for action in legal} == set(image.legal_actions())
 
     def _seen(self, state: Any) -> np.ndarray:
-        """[P, C x H x W] what each player sees."""
+        """Returns [P, C x H x W] what each player sees."""
         seen = []
         for player in range(self._game.num_players()):
             self._observer.set_from(state, player)

@@ -160,7 +160,7 @@ class MatchCamera:
 
 
 def _rendered(env_id: str, render: Callable[[], Any]) -> np.ndarray:
-    """A copy of what it rendered. Raises UsageError where that is no picture, or a library is missing."""
+    """Returns a copy of what it rendered. Raises UsageError where that is no picture, or a library is missing."""
     try:
         picture = np.array(render())
     except gym.error.DependencyNotInstalled as error:

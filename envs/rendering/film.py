@@ -40,7 +40,7 @@ class Film:
 
     @property
     def latest(self) -> np.ndarray:
-        """The newest picture, also where its episode has had no step."""
+        """Returns the newest picture, also where its episode has had no step."""
         assert self._latest is not None, "nothing was filmed"
         return self._latest
 

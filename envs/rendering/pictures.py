@@ -41,7 +41,7 @@ class ObsPainter:
         }
 
     def draw(self, obs: Any) -> np.ndarray:
-        """[H, W, 3] uint8 of an observation as the environment returns it."""
+        """Returns [H, W, 3] uint8 of an observation as the environment returns it."""
         self._writer.write(obs, self._rows, 0)
         if self._image is not None:
             return _as_rgb(self._rows[self._image][0])
@@ -82,7 +82,7 @@ class TextPainter:
             raise UsageError(f"{env_id} cannot be drawn: {error}: pip install 'pillow>=10.1'") from error
 
     def draw(self, text: str) -> np.ndarray:
-        """[H, W, 3] uint8 of as much as there is room for. Longer lines go on in the next one."""
+        """Returns [H, W, 3] uint8 of as much as there is room for. Longer lines go on in the next one."""
         lines = [part for line in _COLOURS.sub("", text).translate(_SUITS).splitlines() for part in _parts(line)]
         picture = np.zeros((_LINES * _LETTER_HEIGHT, _LETTERS * _LETTER_WIDTH), np.uint8)
         for row, line in enumerate(lines[:_LINES]):
@@ -99,7 +99,7 @@ def _parts(line: str) -> list[str]:
 
 @lru_cache(maxsize=1024)
 def _drawn(letter: str) -> np.ndarray:
-    """[_LETTER_HEIGHT, _LETTER_WIDTH] uint8."""
+    """Returns [_LETTER_HEIGHT, _LETTER_WIDTH] uint8."""
     from PIL import Image, ImageDraw, ImageFont  # noqa: PLC0415  an extra
 
     image = Image.new("L", (_LETTER_WIDTH, _LETTER_HEIGHT))

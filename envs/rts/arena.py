@@ -215,7 +215,7 @@ class Arena:
         return int(LONGEST_HELP * max(0.0, 1.0 - self._num_begun[g] / self.settings.curriculum))
 
     def _helper(self, g: int) -> str:
-        """The AI that plays for player 0 in a curriculum: that of the opponent."""
+        """Returns the AI that plays for player 0 in a curriculum: that of the opponent."""
         return self._opponents[g] or "nobody"
 
     def _helpers(self, which: np.ndarray) -> list[str]:

@@ -8,9 +8,8 @@ import gymnasium as gym
 import numpy as np
 
 from sf.envs.errors import UsageError
-from sf.envs.rts.engine.allowed import TACTICS
 from sf.envs.rts.engine.commands import COMMANDS, FLAG_COMMANDS, TOWER_COMMANDS
-from sf.envs.rts.engine.planes import STEP, WALLS
+from sf.envs.rts.engine.observations import STEP, TACTICS, WALLS
 from sf.envs.rts.engine.state import NEUTRAL
 from sf.envs.rts.engine.units import ATHLETE, BARRACKS, BASE, FLAG, NAMES, RESOURCE, RUNNER, TOWER, UNITS, Unit
 from sf.envs.rts.settings import Settings
@@ -30,7 +29,7 @@ class Controls(NamedTuple):
     is_single: bool  # one head: the space is Discrete
     has_mask: bool
     plane_names: tuple[str, ...]
-    plane_of: np.ndarray  # [3, K], see `sf.envs.rts.engine.planes`
+    plane_of: np.ndarray  # [3, K], see `sf.envs.rts.engine.observations`
 
     def action_space(self) -> gym.Space:
         if self.is_single:
@@ -38,7 +37,7 @@ class Controls(NamedTuple):
         return gym.spaces.MultiDiscrete(list(self.head_sizes))
 
     def choices(self, action: Any) -> np.ndarray:
-        """[H] int64, of an action of the space. Raises UsageError for what is none."""
+        """Returns [H] int64, of an action of the space. Raises UsageError for what is none."""
         try:
             given = np.asarray(action)
         except ValueError:  # rows of several lengths

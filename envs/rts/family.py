@@ -24,7 +24,7 @@ def _find(env_id: str) -> Entry | None:
 
 
 def _against(name: str) -> Mapping[str, Any]:
-    """The AI that plays for the other side. A wrong name is said by the settings."""
+    """Returns the AI that plays for the other side. A wrong name is said by the settings."""
     return {"opponent": name.lower()}
 
 

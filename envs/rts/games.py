@@ -52,12 +52,12 @@ class Games:
 
     @property
     def winner(self) -> np.ndarray:
-        """[E] -1 where the game goes on, else 0, 1, or 2 for a draw."""
+        """Returns [E] -1 where the game goes on, else 0, 1, or 2 for a draw."""
         return self.worlds.games["winner"]
 
     @property
     def ticks(self) -> np.ndarray:
-        """[E] of each game so far."""
+        """Returns the ticks [E] of each game so far."""
         return self.worlds.games["tick"]
 
     def seed(self, seeds: Sequence[int]) -> None:
@@ -97,7 +97,7 @@ class Games:
         compiled.observe(self.worlds, self.num_players, plane_of, planes, masks)
 
     def snapshot(self, g: int) -> bytes:
-        """All of one game, compressed; `restore` goes on from it to the bit."""
+        """Returns all of one game, compressed; `restore` goes on from it to the bit."""
         return _MAGIC + json.dumps(self._head).encode() + b"\n" + zlib.compress(self._raw(g), 3)
 
     def digest(self, g: int) -> str:

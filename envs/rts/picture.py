@@ -34,7 +34,7 @@ class Painter:
         self._side = games.settings.size * CELL
 
     def draw(self, g: int) -> np.ndarray:
-        """[size * CELL + 20, size * CELL, 3] uint8, north up."""
+        """Returns [size * CELL + 20, size * CELL, 3] uint8, north up."""
         side = self._side
         worlds = self._games.worlds
         seen = self._seen(g)
@@ -52,7 +52,7 @@ class Painter:
         return picture.astype(np.uint8)
 
     def _seen(self, g: int) -> np.ndarray:
-        """[S, S] bool: cells within the sight of a unit of those who look."""
+        """Returns [S, S] bool: cells within the sight of a unit of those who look."""
         worlds, size = self._games.worlds, self._games.settings.size
         middle = np.arange(size) + 0.5 - size / 2
         seen = np.zeros((size, size), bool)
@@ -65,7 +65,7 @@ class Painter:
         return seen
 
     def _shows(self, unit: np.void, units: np.ndarray) -> bool:
-        """Whether the viewer is shown it, as by `sf.envs.rts.engine.places.sees`. units: that are there."""
+        """Returns whether the viewer is shown it, as by `sf.envs.rts.engine.places.sees`. units: that are there."""
         if self.viewer in (None, unit["owner"]) or unit["kind"] in (BASE, FLAG) or self._games.settings.game == "tower":
             return True
         eyes = units[units["owner"] == self.viewer]
@@ -156,7 +156,7 @@ class ArenaCamera:
 
 
 def _shape(kind: int, dx: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    """Whether a point is in the shape of a unit: in units of its radius from the middle, y downwards."""
+    """Returns whether a point is in the shape of a unit: in units of its radius from the middle, y downwards."""
     if kind in (BASE, BARRACKS, TOWER):
         return np.maximum(abs(dx), abs(dy)) < 0.9
     if kind == RESOURCE:

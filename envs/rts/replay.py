@@ -63,7 +63,7 @@ class Replay:
             raise UsageError(f"a command of the replay is none of its game: {_TO_DO}")
 
     def games(self) -> Iterator[Games]:
-        """The same game after each decision, beginning with its start; the object is one.
+        """Yields the same game after each decision, beginning with its start; the object is one.
 
         Raises UsageError where it does not end with the last command, or in another state than was recorded.
         """

@@ -57,7 +57,7 @@ class ActionSpec:
 
 
 def supported_action_space(env_id: str, space: gym.Space) -> gym.Space:
-    """The space itself, with a MultiBinary as the MultiDiscrete of the same actions.
+    """Returns the space itself, with a MultiBinary as the MultiDiscrete of the same actions.
 
     Raises UsageError, with the name of the environment, where `ActionSpec` does not take it.
     """
@@ -79,7 +79,7 @@ def without_multi_binary(space: gym.Space) -> gym.Space:
 
 
 def decoder(space: gym.Space) -> Callable[[np.ndarray, np.ndarray], Any]:
-    """A function (discrete [D], continuous [C]) -> an action that `space` contains."""
+    """Returns a function (discrete [D], continuous [C]) -> an action that `space` contains."""
     if isinstance(space, gym.spaces.Tuple):
         parts = [(ActionSpec.of(leaf), decoder(leaf)) for leaf in space.spaces]
 

@@ -169,14 +169,14 @@ def _are_pixels_as_floats(box: gym.spaces.Box) -> bool:
 
 
 def _can_be_outside(box: Any) -> bool:
-    """Whether the type of its numbers holds any that are outside."""
+    """Returns whether the type of its numbers holds any that are outside."""
     is_integer = box.dtype.kind in "iu"
     least, most = (np.iinfo(box.dtype).min, np.iinfo(box.dtype).max) if is_integer else (-np.inf, np.inf)
     return bool((box.low > least).any() or (box.high < most).any())
 
 
 def _outside(row: np.ndarray, box: Any) -> str | None:
-    """The first element that is outside, its value and its bound."""
+    """Returns the first element that is outside, its value and its bound."""
     outside = (row < box.low) | (row > box.high)
     if not outside.any():
         return None
@@ -191,7 +191,7 @@ def is_image(space: gym.Space) -> bool:
 
 
 def channels_trail(shape: tuple[int, ...]) -> bool:
-    """Whether the channels of an image are its last axis, else they are its first.
+    """Returns whether the channels of an image are its last axis, else they are its first.
 
     If one end alone leaves a square, it is the channels: boards can have more channels than squares a side. Otherwise
     the smaller end is, and of equal ends the last.

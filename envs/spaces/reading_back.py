@@ -20,7 +20,7 @@ EncodeAction = Callable[[Any], tuple[np.ndarray, np.ndarray]]
 
 
 def obs_reader(space: gym.Space) -> ReadObs:
-    """A function from the rows of one actor, {key: [...]}, to the observation that `ObsWriter` wrote there.
+    """Returns a function from the rows of one actor, {key: [...]}, to the observation that `ObsWriter` wrote there.
 
     space: `env_space` of that writer. Floats of 64 bits come back with the precision of 32.
     """
@@ -45,7 +45,7 @@ def _reader(space: gym.Space, path: tuple[str, ...]) -> ReadObs:
 
 
 def action_encoder(space: gym.Space) -> EncodeAction:
-    """A function from an action that `space` contains to its discrete [D] and continuous [C] numbers.
+    """Returns a function from an action that `space` contains to its discrete [D] and continuous [C] numbers.
 
     It is the inverse of `sf.envs.spaces.actions.decoder`. The function raises UsageError for what is no such action.
     """

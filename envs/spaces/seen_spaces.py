@@ -17,7 +17,7 @@ _READ = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spac
 
 
 def seen_space(env_id: str, space: gym.Space) -> gym.Space:
-    """The space itself, or one without the parts that cannot be read, each of which is remarked.
+    """Returns the space itself, or one without the parts that cannot be read, each of which is remarked.
 
     A Tuple with such a part becomes a Dict of the others, with their indices as keys. Raises UsageError where nothing
     is left, or where a key of a Dict is no text.
@@ -51,7 +51,7 @@ def _require_text_keys(env_id: str, space: gym.Space) -> None:
 
 
 def children(space: gym.spaces.Dict | gym.spaces.Tuple) -> Iterator[tuple[str, gym.Space]]:
-    """The spaces in a Dict or a Tuple by their names; those in a Tuple are called "0", "1" and so on."""
+    """Yields the spaces in a Dict or a Tuple by their names; those in a Tuple are called "0", "1" and so on."""
     if isinstance(space, gym.spaces.Dict):
         yield from space.items()
     else:

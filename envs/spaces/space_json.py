@@ -25,7 +25,7 @@ def to_json(space: gym.Space) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any]) -> gym.Space:
-    """The space that `to_json` wrote down."""
+    """Returns the space that `to_json` wrote down."""
     for kind, _, made in _KINDS:
         if data["type"] == kind.__name__:
             return made(data)
@@ -108,7 +108,7 @@ def layouts(obs_space: gym.spaces.Dict, action_space: gym.Space) -> dict[str, st
 
 def _obs_layout(space: gym.spaces.Dict) -> str:
     """Of observations as they are stored. Without bounds, which no network knows, and without the clock."""
-    return ", ".join(f"{key} {_numbers(box)}" for key, box in space.items() if key != CLOCK)
+    return ", ".join(f"{key} {_box_layout(box)}" for key, box in space.items() if key != CLOCK)
 
 
 def _action_layout(space: gym.Space) -> str:
@@ -116,7 +116,7 @@ def _action_layout(space: gym.Space) -> str:
     return f"{len(spec.discrete_sizes)} choices among {spec.discrete_sizes} and {spec.num_continuous} real numbers"
 
 
-def _numbers(box: gym.Space) -> str:
+def _box_layout(box: gym.Space) -> str:
     step = box.step if isinstance(box, Planes) else None
     kind = "float" if np.issubdtype(box.dtype, np.floating) else str(box.dtype)  # any float is the same to a network
     return f"{kind} {box.shape}" + ("" if step is None else f" in steps of {step:g}")

@@ -34,7 +34,7 @@ class GridShape(NamedTuple):
 
 
 def is_symbols(space: gym.Space, any_planes: bool = True) -> bool:
-    """Whether a stored observation (`sf.envs.spaces.observations.ObsWriter`) is a grid of symbols.
+    """Returns whether a stored observation (`sf.envs.spaces.observations.ObsWriter`) is a grid of symbols.
 
     any_planes: false where planes have to be of uint8, as in policies that are older than `--any_planes`.
     """
@@ -50,7 +50,7 @@ def is_symbols(space: gym.Space, any_planes: bool = True) -> bool:
 
 
 def is_integer_grid(space: gym.Space) -> bool:
-    """Whether it has integers in rows and columns, with or without channels."""
+    """Returns whether it has integers in rows and columns, with or without channels."""
     if not isinstance(space, gym.spaces.Box) or len(space.shape) not in (2, 3):
         return False
     dtype: Any = space.dtype
@@ -58,7 +58,7 @@ def is_integer_grid(space: gym.Space) -> bool:
 
 
 def codes(space: gym.spaces.Box) -> tuple[int, int]:
-    """The lowest integer of a space, and how many there are from it to the highest."""
+    """Returns the lowest integer of a space, and how many there are from it to the highest."""
     lowest = int(space.low.min())
     return lowest, int(space.high.max()) - lowest + 1
 

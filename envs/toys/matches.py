@@ -142,7 +142,7 @@ class CountingMatch:
 
     @staticmethod
     def pause(agent_idx: int, episode: int) -> int:
-        """How many steps after this episode the agent does not act."""
+        """Returns how many steps after this episode the agent does not act."""
         return 1 + (agent_idx + episode) % 3
 
     def observation_space(self, agent: str) -> gym.Space:

@@ -10,12 +10,12 @@ _AROUND = "TimeLimit"  # Gymnasium's wrapper, and gym's
 
 
 def layers(env: Any) -> tuple[str, ...]:
-    """The names of the classes, outermost first, that of the environment itself last."""
+    """Returns the names of the classes, outermost first, that of the environment itself last."""
     return tuple(type(each).__name__ for each in objects(env))
 
 
 def objects(env: Any) -> Iterator[Any]:
-    """The environment with all that is around it, outermost first.
+    """Yields the environment with all that is around it, outermost first.
 
     A layer keeps what it is around as `env` or `_env`.
     """
@@ -36,7 +36,7 @@ def time_limit(env: Any, frameskip: int = 1) -> int | None:
 
 
 def has_own_time_limit(env: Any) -> bool:
-    """Whether a truncation of `env` comes from its own code.
+    """Returns whether a truncation of `env` comes from its own code.
 
     A limit lies around it where it is registered with `max_episode_steps`, or has a wrapper TimeLimit; that of a vector
     of single environments lies where theirs does.

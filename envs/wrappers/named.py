@@ -25,7 +25,7 @@ class NamedWrapper(NamedTuple):
 
     @property
     def arguments(self) -> str:
-        """The same text for the same arguments."""
+        """Returns the same text for the same arguments."""
         return json.dumps(self.kwargs, sort_keys=True)
 
 
@@ -51,7 +51,7 @@ def read_all(written: Sequence[str]) -> tuple[NamedWrapper, ...]:
 
 
 def code_of(wrapper: NamedWrapper) -> str | None:
-    """The file of the code that a wrapper runs; None for Gymnasium's own, but for one that writes files.
+    """Returns the file of the code that a wrapper runs; None for Gymnasium's own, but for one that writes files.
 
     A file that names such a wrapper is obeyed only if the user trusts it.
     """

@@ -135,7 +135,7 @@ def _arguments(make: Callable[..., Any]) -> str:
 
 
 def _modules() -> list[str]:
-    """Those that may be meant by the name of another one."""
+    """Returns those that may be meant by the name of another one."""
     of_working_directory = [name.removesuffix(".py") for name in os.listdir() if name.endswith(".py")]
     return [_GYMNASIUM, _GYMNASIUM_VECTOR, "supersuit", *of_working_directory, *sys.modules]
 

@@ -12,10 +12,9 @@ import vizdoom
 
 from sf.envs.doom.engine import MAX_ATTEMPTS, start_engine, start_joined_engines
 from sf.envs.doom.game import Game
-from sf.envs.doom.matches.bots import BotsFile
 from sf.envs.doom.matches.network import PrivateNetwork, ReservedPort
 from sf.envs.doom.matches.player import Player
-from sf.envs.doom.matches.tasks import MatchSetup
+from sf.envs.doom.matches.tasks import BotsFile, MatchSetup
 from sf.envs.doom.matches.watchdog import Watchdog
 from sf.envs.group import Episode
 
@@ -129,7 +128,7 @@ class Match(Game):
         return [frags for number, frags in self._players[0].frags_of_all().items() if number not in own]
 
     def shown(self) -> list[vizdoom.DoomGame]:
-        """The engine that shows what each agent sees."""
+        """Returns the engine that shows what each agent sees."""
         return [player.game for player in self._players]
 
     def close(self) -> None:

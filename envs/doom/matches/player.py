@@ -84,7 +84,7 @@ class Player:
         }
 
     def episode(self, actor_idx: int, num_steps: int, num_frames: int, winning_is_objective: bool) -> Episode:
-        """The score of this player. Frags are kills, less the times that the player killed itself."""
+        """Returns the score of this player. Frags are kills, less the times that the player killed itself."""
         _, deaths, hits, damage = (now - first for now, first in zip(self._counts, self._first_counts, strict=True))
         frags_of = self.frags_of_all()
         frags = frags_of.pop(self.number)

@@ -113,7 +113,7 @@ class MatchWithStandIns(Game):
         return [frags[agent] for agent in range(self._num_agents)]
 
     def shown(self) -> list[vizdoom.DoomGame]:
-        """The engine that shows what each agent sees; where a bot has its place, what another agent sees."""
+        """Returns the engine that shows what each agent sees; where a bot has its place, what another agent sees."""
         engines = dict(zip(self._agents, self._match.shown(), strict=True))
         return [engines.get(agent, engines[self._agents[0]]) for agent in range(self._num_agents)]
 
@@ -123,7 +123,7 @@ class MatchWithStandIns(Game):
 
     @property
     def _match(self) -> Match:
-        """The one of this episode."""
+        """Returns the one of this episode."""
         return self._matches[len(self._agents)]
 
     @property

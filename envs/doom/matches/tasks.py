@@ -1,7 +1,8 @@
-"""The multiplayer Doom tasks: one table, and what the flags make of its rows."""
+"""The multiplayer Doom tasks: one table, what the flags make of its rows, and bots of a difficulty."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from sf.envs.options import EnvOptions
 FRAMESKIP = 2
 TICS_PER_S = 35
 MAX_PLAYERS = 16  # of the engine, bots included
+_BOT_SKILLS = ("aiming", "perfection", "reaction", "isp")  # isp: instant shooting power; each from 0 to 100
 PLACES_OF_A_DEATHMATCH = 4  # that a map for one has, by the rules of the game
 DEFAULT_WAD, DEFAULT_MAP = "cig.wad", "MAP02"  # docs/doom.md says why
 
@@ -104,3 +106,20 @@ def _find_map(wad: Path, options: EnvOptions) -> str:
             f"doom_map is {options.doom_map!r}, doom_wad {wad.name}: the map {trouble}; use {', '.join(playable)}"
         )
     return name
+
+
+class BotsFile:
+    """A file, in memory, of bots that are all of one difficulty, for an engine to read."""
+
+    def __init__(self, difficulty: int) -> None:
+        """difficulty: 0 to 100."""
+        skills = "".join(f"    {name} {difficulty}\n" for name in _BOT_SKILLS)
+        bots = [
+            f'{{\n    name Bot{i}\n{skills}    color "40 cf 00"\n    skin base\n}}\n' for i in range(1, MAX_PLAYERS)
+        ]
+        self._fd = os.memfd_create("bots.cfg")
+        os.write(self._fd, "\n".join(bots).encode())
+        self.path = f"/proc/{os.getpid()}/fd/{self._fd}"
+
+    def close(self) -> None:
+        os.close(self._fd)

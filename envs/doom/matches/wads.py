@@ -36,14 +36,14 @@ def find_wad(name: str) -> Path:
 
 
 def is_complete_game(wad: Path) -> bool:
-    """Whether it is an IWAD, which needs no other WAD below it. Raises UsageError for what is no WAD at all."""
+    """Returns whether it is an IWAD, which needs no other WAD below it. Raises UsageError for what is no WAD at all."""
     with wad.open("rb") as file:
         magic, _, _ = _header(file, wad)
     return magic == b"IWAD"
 
 
 def deathmatch_starts(wad: Path) -> dict[str, int]:
-    """How many places to start from in a deathmatch each map of it has, by the name of the map in upper case.
+    """Returns how many places to start from in a deathmatch each map of it has, by the name of the map in upper case.
 
     Raises UsageError for a file that is no WAD.
     """

@@ -65,7 +65,7 @@ def command(world, owner, what):
 
 @inner
 def command_kinds(world, owner, choices):
-    """A command for each kind of unit, `choices` [H]; 0 leaves it to what it does. See `sf.envs.rts.controls`."""
+    """Carry out a command for each kind of unit, `choices` [H]; 0 changes nothing. See `sf.envs.rts.controls`."""
     if world.game.rules == FLAG:
         if choices[0] == 1 and world.game.carrier >= 0 and world.units[world.game.carrier].owner == owner:
             order(world, world.game.carrier, GO_HOME)
@@ -97,7 +97,7 @@ def command_kinds(world, owner, choices):
 
 @inner
 def command_athletes(world, owner, what, of_whom):
-    """One of FLAG_COMMANDS. The athlete with the flag goes on with it unless it is told to go home."""
+    """Carry out one of FLAG_COMMANDS. The athlete with the flag goes on with it unless it is told to go home."""
     carrier = world.game.carrier
     is_ours = carrier >= 0 and world.units[carrier].owner == owner
     for i in numbers_of(world, owner):
@@ -139,7 +139,7 @@ def build(world, owner, kind):
 
 @inner
 def builder(world, owner):
-    """A worker that could put up a building now; -1 where there is none, or one is on its way to do so."""
+    """Returns a worker that could put up a building now; -1 where there is none, or one is on its way to do so."""
     found = -1
     for i in numbers_of(world, owner):
         unit = world.units[i]
@@ -153,7 +153,7 @@ def builder(world, owner):
 
 @inner
 def idle_maker(world, owner, kind):
-    """A building that can make this kind now, or -1."""
+    """Returns a building that can make this kind now, or -1."""
     for i in numbers_of(world, owner):
         unit = world.units[i]
         if unit.alive and unit.kind == world.kinds[kind].made_by and unit.order == orders.IDLE:
@@ -195,7 +195,7 @@ def tower_at(world, owner, site):
 
 @inner
 def place_at(world, site):
-    """(whether there is one, x, y): the free wall in a site's 5 x 5 cells that is nearest to their middle."""
+    """Returns (whether there is one, x, y): the free wall in a site's 5 x 5 cells that is nearest to their middle."""
     centre_x, centre_y = site_centre(world, site)
     half, reach = world.game.half, int(world.game.half / 4.0)
     row, column = column_of(world, centre_y), column_of(world, centre_x)
@@ -211,7 +211,7 @@ def place_at(world, site):
 
 @inner
 def site_centre(world, site):
-    """Sites are four in each of four rows, from the base at the upper left on."""
+    """Returns the middle of a site. There are four in each of four rows, from the base at the upper left on."""
     half = world.game.half
     quarter = half / 2.0
     return -half + quarter * (site % 4 + 0.5), half - quarter * (site // 4 + 0.5)

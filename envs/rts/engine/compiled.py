@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from sf.envs.rts.engine.allowed import write_allowed
 from sf.envs.rts.engine.commands import command, command_kinds
-from sf.envs.rts.engine.planes import WALLS, draw_planes
+from sf.envs.rts.engine.observations import WALLS, draw_planes, write_allowed
 from sf.envs.rts.engine.state import NOBODY, World, allocate
 from sf.envs.rts.engine.tick import begin, tick
 from sf.envs.rts.engine.units import table
@@ -77,7 +76,7 @@ def _compile(digest: int) -> tuple[Callable[..., Any], ...]:
     @njit(cache=True, nogil=True)
     def observe(worlds, num_players, plane_of, planes, masks):
         """Write what the first players of each game see [G, P, C, S, S] int8, and what they may command [G, P, L]
-        int8, where L is not 0: see `sf.envs.rts.engine.planes` and `sf.envs.rts.engine.allowed`.
+        int8, where L is not 0: see `sf.envs.rts.engine.observations`.
         """
         _ = digest
         games, players, units, cells, ground, kinds = worlds

@@ -12,14 +12,14 @@ _RING = ((0.6, 0.0), (0.45, 0.45), (0.0, 0.6), (-0.45, 0.45), (-0.6, 0.0), (-0.4
 
 @inner
 def column_of(world, x):
-    """Of the cell that a coordinate lies in."""
+    """Returns the row or column of the cell that a coordinate is in."""
     size = world.cells.shape[0]
     return min(max(int(x + world.game.half), 0), size - 1)
 
 
 @inner
 def is_free(world, x, y, but):
-    """Whether a unit can be there: on the map, on no wall, and in no other unit than `but`."""
+    """Returns whether a unit can be there: on the map, on no wall, and in no other unit than `but`."""
     edge = world.game.half - RADIUS
     if not (-edge <= x <= edge and -edge <= y <= edge):
         return False
@@ -67,7 +67,7 @@ def take(world, i):
 
 @inner
 def spawn(world, owner, kind, x, y):
-    """The number of a new unit there, or -1 where the owner has no room or the place is not free."""
+    """Returns the number of a new unit there, or -1 where the owner has no room or the place is not free."""
     first, player = owner * world.game.room, world.players[owner]
     i = first
     while i < first + player.num and world.units[i].alive:
@@ -94,7 +94,7 @@ def settle_at(world, i, owner, kind, x, y):
 
 @inner
 def spawn_beside(world, i, kind):
-    """The number of a new unit next to unit i, or -1 where there is no room for it."""
+    """Returns the number of a new unit next to unit i, or -1 where there is no room for it."""
     unit = world.units[i]
     side = 1.0 - 2.0 * unit.owner  # what player 1 does is the mirror image of what player 0 does
     for ring in range(1, 4):
@@ -119,7 +119,7 @@ def settle_beside(world, i, j, kind):
 
 @inner
 def remove(world, i):
-    """Unit i is no more."""
+    """Take unit i out of the game."""
     take(world, i)
     world.units[i].alive = 0
     player = world.players[world.units[i].owner]
@@ -132,21 +132,21 @@ def remove(world, i):
 
 @inner
 def numbers_of(world, owner):
-    """The numbers of the units of an owner, dead ones among them."""
+    """Returns the numbers of the units of an owner, dead ones among them."""
     first = owner * world.game.room
     return range(first, first + world.players[owner].num)
 
 
 @inner
 def distance2(a, b):
-    """The square of the distance of two units."""
+    """Returns the square of the distance of two units."""
     dx, dy = a.x - b.x, a.y - b.y
     return dx * dx + dy * dy
 
 
 @inner
 def nearest(world, i, owner, within):
-    """The unit of an owner with the least distance from unit i, up to `within`; -1: none is there."""
+    """Returns the unit of an owner with the least distance from unit i, up to `within`, or -1 without one."""
     best, found = within * within, -1
     for j in numbers_of(world, owner):
         if world.units[j].alive:
@@ -158,7 +158,7 @@ def nearest(world, i, owner, within):
 
 @inner
 def nearest_of(world, i, owner, kind, within):
-    """`nearest` of one kind."""
+    """Returns `nearest` among the units of one kind."""
     best, found = within * within, -1
     for j in numbers_of(world, owner):
         if world.units[j].alive and world.units[j].kind == kind:
@@ -170,7 +170,7 @@ def nearest_of(world, i, owner, kind, within):
 
 @inner
 def nearest_troop(world, i, owner, within):
-    """`nearest` of those that fight."""
+    """Returns `nearest` among the units that fight."""
     best, found = within * within, -1
     for j in numbers_of(world, owner):
         if world.units[j].alive and world.kinds[world.units[j].kind].is_troop:

@@ -168,5 +168,5 @@ def uniform(holder, low, high):
 
 @inner
 def below(holder, n):
-    """An integer from 0 to n - 1."""
+    """Returns an integer from 0 to n - 1."""
     return int(uniform(holder, 0.0, np.float64(n)))

@@ -90,14 +90,14 @@ def workers_attack(world, owner):
 
 @inner
 def is_meant(world, i, kind):
-    """Whether a command to all troops (`kind` -1) or to those of a kind is for unit i."""
+    """Returns whether a command to all troops (`kind` -1) or to those of a kind is for unit i."""
     unit = world.units[i]
     return unit.alive == 1 and world.kinds[unit.kind].is_troop == 1 and kind in (ANY, unit.kind)
 
 
 @inner
 def _is_near_home(world, owner, j):
-    """Whether unit j is near the player's base, or near a mine on the player's side of the map."""
+    """Returns whether unit j is near the player's base, or near a mine on the player's side of the map."""
     unit, player = world.units[j], world.players[owner]
     dx, dy = unit.x - player.home_x, unit.y - player.home_y
     if dx * dx + dy * dy <= NEAR_HOME * NEAR_HOME:
@@ -112,7 +112,7 @@ def _is_near_home(world, owner, j):
 
 @inner
 def _nearest_seen(world, i, enemy):
-    """`look` has been called."""
+    """Returns the nearest enemy that is seen, after `look`, or -1."""
     best, found = 1e9, -1
     for j in numbers_of(world, enemy):
         if world.units[j].alive and world.units[j].seen & (1 << (1 - enemy)):

@@ -79,7 +79,7 @@ _WITH_COMMANDS = ("base", "worker", "barracks")  # that have commands of their o
 
 
 def table(units: Sequence[Unit] = UNITS) -> np.ndarray:
-    """[K] KIND. The first rows are those of `UNITS`, with any figures; more may follow.
+    """Returns [K] KIND. The first rows are those of `UNITS`, with any figures; more may follow.
 
     Raises UsageError for a table that the games cannot be played with.
     """

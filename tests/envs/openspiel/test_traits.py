@@ -8,8 +8,7 @@ import pytest
 pyspiel = pytest.importorskip("pyspiel")
 
 from sf.envs.openspiel.games import load  # noqa: E402
-from sf.envs.openspiel.match import Match  # noqa: E402
-from sf.envs.openspiel.traits import Traits, traits_of  # noqa: E402
+from sf.envs.openspiel.match import Match, Traits, traits_of  # noqa: E402
 from sf.envs.openspiel.views import ALL_AT_ONCE, Views  # noqa: E402
 
 GAMES = {

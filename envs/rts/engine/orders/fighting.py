@@ -94,7 +94,7 @@ def guard_step(world, i):
 
 @inner
 def hit_lately(world, i, ticks):
-    """Whether unit i was hit within so many ticks, by a unit that is still there."""
+    """Returns whether unit i was hit within so many ticks, by a unit that is still there."""
     unit = world.units[i]
     if unit.hit_by < 0 or unit.hit_tick < world.game.tick - ticks:
         return False

@@ -72,7 +72,7 @@ def gather(world, i):
 
 @inner
 def has_room(world, owner):
-    """Whether the owner may have one more unit than those that are there or being made."""
+    """Returns whether the owner may have one more unit than those that are there or being made."""
     num = 0
     for i in numbers_of(world, owner):
         if world.units[i].alive:

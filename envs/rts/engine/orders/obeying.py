@@ -19,7 +19,7 @@ PATIENCE = 60  # ticks in which a unit cannot move, or comes no nearer to where 
 
 @inner
 def obey(world, i):  # noqa: PLR0912  one line for each order
-    """One tick of what unit i has been told."""
+    """Do one tick of what unit i has been told."""
     unit = world.units[i]
     if unit.ready_in > 0:
         unit.ready_in -= 1
@@ -65,7 +65,7 @@ def move_step(world, i):
 
 @inner
 def _left(unit):
-    """The square of the distance to the place where a unit is to go."""
+    """Returns the square of the distance to the place where a unit is to go."""
     dx, dy = unit.to_x - unit.x, unit.to_y - unit.y
     return dx * dx + dy * dy
 
