@@ -18,6 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from faults.processes import alive_below
+
 SHUTDOWN_S = 30.0  # a program that needs longer to stop is killed
 TIDY_S = 10.0  # the same, when this process is to end
 ASK_EVERY_S = 1.0  # whether it is done
@@ -120,23 +122,12 @@ def kill_descendants() -> None:
             pass
 
 
-def descendants() -> list[int]:
+def descendants() -> set[int]:
     """Process ids of the living descendants of this process."""
-    children: dict[int, list[tuple[int, str]]] = {}
-    for stat_file in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            state, parent = stat_file.read_text().rpartition(")")[2].split()[:2]
-            children.setdefault(int(parent), []).append((int(stat_file.parent.name), state))
-    found, parents = [], [os.getpid()]
-    while parents:
-        for pid, state in children.get(parents.pop(), []):
-            parents.append(pid)
-            if state not in "ZX":
-                found.append(pid)
-    return found
+    return alive_below(os.getpid())
 
 
-def mapped_files(pids: list[int]) -> set[Path]:
+def mapped_files(pids: set[int]) -> set[Path]:
     files: set[Path] = set()
     for pid in pids:
         with suppress(OSError):

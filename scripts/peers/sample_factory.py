@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from peers import virtual_envs
-from peers.kinds import Kind
-from peers.options import Options
+from peers.options import Kind, Options
 from peers.trainer import Report, Result, ReturnReport, Trainer, result_of
 from process_session import run_bounded
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import ale_py
 import gymnasium as gym
-from peers.kinds import kind_of
+from peers.options import kind_of
 
 Settings = dict[str, Any]
 

@@ -12,11 +12,11 @@ from typing import ClassVar
 import gpu_campaign
 import numpy as np
 import pytest
-from gpu import learning, monitor, running, speed
+from gpu import monitor, running, speed
 from gpu.monitor import GpuMonitor, used_mib
 from gpu.step import Context, Findings, Step
-from gpu.steps import STEPS
 from gpu.training import Trained
+from gpu_campaign import STEPS
 from pages import ROOT
 from process_session import Ran
 
@@ -179,11 +179,11 @@ def test_a_score_is_reached_or_goes_on_or_is_given_up(
     ]
     told = []
     monkeypatch.setattr(
-        learning, "train", lambda context, name, end, flags: told.append(end) or trained(records, seconds=seconds)
+        running, "train", lambda context, name, end, flags: told.append(end) or trained(records, seconds=seconds)
     )
     (context.folder / "run").mkdir()
     (context.folder / "run" / "metrics.jsonl").write_text('{"seconds": 300.0}\n')
-    findings = learning.pong(context)
+    findings = running.pong(context)
     assert (findings.is_ok, findings.is_finished) == (is_ok, is_finished)
     assert said in findings.lines[0]
     assert told == [750.0]  # of the run, with the piece before
