@@ -43,7 +43,7 @@ _REPORT_EVERY_S = 0.25
 
 
 def random_policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
-    """A policy worker without a network."""
+    """Answers with random actions: a policy worker without a network."""
     rng = np.random.default_rng(0)
     action = ActionSpec.of(args.spec.action_space)
     channel, rows, counters = args.channel, args.rows, args.counters
@@ -64,13 +64,8 @@ def random_policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
         counters.add(steps=len(slots), calls=1)
 
 
-def draining_learner(reports: Reports, args: LearnerArgs) -> None:
-    """A learner that gives every slot back unread."""
-    _drain(reports, args)
-
-
 def publishing_learner(reports: Reports, args: LearnerArgs) -> None:
-    """The same, after publishing weights once, so that policy workers can act."""
+    """Publishes weights once, so that policy workers can act, and then gives every slot back unread."""
     device = gpu.torch_device(args.weights.device)
     configure(args.weights.device, args.num_threads, deterministic=False)
     weights = SharedWeights.create(args.weights)
@@ -78,11 +73,12 @@ def publishing_learner(reports: Reports, args: LearnerArgs) -> None:
     updater = Updater(args.config, args.spec.obs_space, action, args.bfloat16, device)
     weights.publish(updater.flat_weights(), updater.version)
     policy_workers = PolicyWorkers(weights, args.policy_workers, reports)
-    _drain(reports, args)
+    draining_learner(reports, args)
     policy_workers.wait_until_gone()
 
 
-def _drain(reports: Reports, args: LearnerArgs) -> None:
+def draining_learner(reports: Reports, args: LearnerArgs) -> None:
+    """Gives every slot back unread."""
     reports.send(LearnerReady(env_steps=0, seconds_before=0.0, lost_steps=0))
     counters = args.counters
     env_steps, reported_at = 0, time.perf_counter()
