@@ -32,6 +32,8 @@ _CORES_OF_A_RUN = 4
 _SHOULD_RISE = ("CartPole", "doom_basic", "lstm", "two_policies", "synchronous")
 _ENOUGH_EPISODES = 50  # of the 100 of a mean: short ones finish first
 _STANDARD_ERRORS = 3.0  # of the difference: about one flat curve in a thousand exceeds them
+_PIECE_S = 450.0
+_EPISODES = 100  # of a mean, as by default
 
 
 def check(context: Context) -> Findings:
@@ -93,10 +95,6 @@ def has_risen(records: Sequence[Mapping[str, Any]]) -> bool:
 def _standard_error(records: Sequence[Mapping[str, Any]]) -> float:
     """Of one mean return: those of a quarter share most of their episodes."""
     return median(record["std_return"] / math.sqrt(record["episodes_in_mean"]) for record in records)
-
-
-_PIECE_S = 450.0
-_EPISODES = 100  # of a mean, as by default
 
 
 @dataclass(frozen=True)

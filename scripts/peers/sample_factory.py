@@ -102,11 +102,6 @@ def install(kind: Kind, peers_dir: Path) -> Path:
     return python
 
 
-def python_in(peers_dir: Path) -> Path:
-    """Once it is installed."""
-    return virtual_envs.python_in(virtual_envs.folder_of(PACKAGE, peers_dir))
-
-
 def program(python: Path, verb: Literal["train", "enjoy"], kind: Kind) -> list[str]:
     """The start of a command line: its program for this kind of environment."""
     examples: dict[Kind, str] = {"doom": "vizdoom", "atari": "atari", "mujoco": "mujoco"}

@@ -41,6 +41,11 @@ def folder_of(package: str, peers_dir: Path) -> Path:
     return peers_dir.absolute() / package.replace("==", "-")
 
 
+def python_of(package: str, peers_dir: Path) -> Path:
+    """Returns the interpreter that has this package, once it is installed."""
+    return python_in(folder_of(package, peers_dir))
+
+
 def python_in(folder: Path) -> Path:
     return folder / "bin" / "python"
 

@@ -40,6 +40,10 @@ from sf.storage.run_dir import RunDir
 from sf.weights import PolicyWorkers, SharedWeights
 
 _REPORT_EVERY_S = 0.25
+Measure = Callable[[Plan, float], dict[str, Any]]
+"""(plan, seconds) -> `fps`, frames per second over that time, and of a run the shares of time of its parts."""
+_START_UP_AT_MOST_S = 600.0
+_NO_OTHER_END = {"train_for_env_steps": 10**10, "train_for_env_frames": None, "stop_at_return": None}
 
 
 def random_policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
@@ -98,13 +102,6 @@ def draining_learner(reports: Reports, args: LearnerArgs) -> None:
             reported_at = now
             reports.send(Trained(env_steps, {}))
     reports.send(LearnerFinished(env_steps))
-
-
-Measure = Callable[[Plan, float], dict[str, Any]]
-"""(plan, seconds) -> `fps`, frames per second over that time, and of a run the shares of time of its parts."""
-
-_START_UP_AT_MOST_S = 600.0
-_NO_OTHER_END = {"train_for_env_steps": 10**10, "train_for_env_frames": None, "stop_at_return": None}
 
 
 class _TimedReports(Reports):

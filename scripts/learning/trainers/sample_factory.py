@@ -62,7 +62,7 @@ class SampleFactory:
 
     @property
     def _python(self) -> Path:
-        return sample_factory.python_in(self.peers_dir)
+        return virtual_envs.python_of(sample_factory.PACKAGE, self.peers_dir)
 
     def run(self, order: Order, folder: Path) -> Outcome:
         kind, peer = kind_of(order.task.env), order.task.peers[self.name]

@@ -1,7 +1,7 @@
 """Stable-Baselines3's PPO with the settings of its zoo. A rate that falls there over the zoo's steps falls over ours.
 
 `peers/train_with_sb3.py` trains and saves, `peers/evaluate_with_sb3.py` plays. A task's name there is that of this
-project: `peers/sb3_settings.py` knows what the environment is called.
+project: `peers/sb3.py` knows what the environment is called.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from learning.trainers.trainer import (
 )
 from peers import sb3, virtual_envs
 from peers.options import kind_of
-from peers.sb3_settings import settings_for
+from peers.sb3 import settings_for
 from peers.trainer import reports_in_json
 
 EVALUATE = sb3.PROGRAM.with_name("evaluate_with_sb3.py")
@@ -61,7 +61,7 @@ class StableBaselines3:
 
     @property
     def _python(self) -> Path:
-        return sb3.python_in(self.peers_dir)
+        return virtual_envs.python_of(sb3.PACKAGE, self.peers_dir)
 
     def run(self, order: Order, folder: Path) -> Outcome:
         settings = self.settings(order)
