@@ -15,15 +15,19 @@ and with --report, it writes report.md, report.json and report.png there.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import NoReturn
 
-from learning import machine_lock, making, plan
 from learning import tasks as task_table
+from learning import turns as runs
 from learning.options import Options
 from learning.reporting import report
 from learning.results import NAME, Record, Results, newest_own
@@ -52,7 +56,7 @@ def main() -> None:
             _report(_results(options), tasks, chosen, options)
             return
         trainers = _trainers(options)
-        with machine_lock.held(options.lock), run_lock.held(options.results, say, flag="results"):
+        with machine_lock(options.lock), run_lock.held(options.results, say, flag="results"):
             num_failed = _bench(options, tasks, chosen, trainers)
     sys.exit(1 if num_failed else 0)
 
@@ -86,14 +90,14 @@ def _results(options: Options) -> Results:
 def _bench(options: Options, tasks: Mapping[str, Task], chosen: Sequence[Task], trainers: Sequence[Trainer]) -> int:
     """Returns how many runs have failed."""
     results = _results(options)
-    turns = plan.all_turns(options, chosen, trainers, say)
-    missing = plan.missing(turns, results.latest(), options.retry)
+    turns = runs.all_turns(options, chosen, trainers, say)
+    missing = runs.missing(turns, results.latest(), options.retry)
     try:
-        possible = making.prepared(missing, say)
+        possible = runs.prepared(missing, say)
         say(f"{len(turns) - len(missing)} of {len(turns)} runs are there already, {len(possible)} are to be made")
-        making.make(possible, results, options.results / "runs", say)
+        runs.make(possible, results, options.results / "runs", say)
     except KeyboardInterrupt as stop:
-        left = len(plan.missing(turns, results.latest(), options.retry))
+        left = len(runs.missing(turns, results.latest(), options.retry))
         say(f"stopped with {left} of {len(turns)} runs left; to go on: {shlex.join(['python', *sys.argv])}")
         raise SystemExit(128 + (stop.args[0] if stop.args else signal.SIGINT)) from None
     try:
@@ -116,6 +120,32 @@ def _report(results: Results, tasks: Mapping[str, Task], chosen: Sequence[Task],
         raise ValueError(f"{results.path} has no result of these tasks: start without --report first")
     say(report.make(records, tasks, options.results))
     say(f"report: {options.results / 'report.md'}, {options.results / 'report.png'}")
+
+
+@contextmanager
+def machine_lock(path: Path) -> Iterator[None]:
+    """Lock the machine: two benches at a time would slow each other down.
+
+    The kernel frees the lock when the process ends. Children inherit no descriptor and so do not hold it.
+
+    Raises ValueError where another process has it, or the file cannot be made.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be locked ({error.strerror}): name another --lock") from None
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(fd, 1000).decode(errors="replace") or "another process"
+            raise ValueError(f"{holder} has the machine: wait for its end, or stop it") from None
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"process {os.getpid()} ({shlex.join(sys.argv)}, in {Path.cwd()})".encode(), 0)
+        yield
+    finally:
+        os.close(fd)
 
 
 if __name__ == "__main__":

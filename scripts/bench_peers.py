@@ -47,7 +47,6 @@ import json_file
 import tyro
 from peers import machine as machine_of
 from peers import virtual_envs
-from peers.machine import PACKAGES
 from peers.options import Options
 from peers.own import OWN
 from peers.puffer import PUFFER
@@ -103,7 +102,7 @@ def main() -> None:
             record = {
                 "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
                 "machine": machine,
-                "versions": {name: virtual_envs.versions(pythons[name], PACKAGES) for name in names},
+                "versions": {name: virtual_envs.versions(pythons[name]) for name in names},
                 "settings": settings,
                 "rounds": [{name: asdict(result) for name, result in each.items()} for each in rounds],
                 "ratios": {peer: [as_json(value) for value in values] for peer, values in ratios.items()},

@@ -6,7 +6,6 @@ this process are killed, and only memory that one of them was seen to map is rem
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import signal
@@ -18,13 +17,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from faults.machine import adopt_orphans
+from faults.processes import alive_below
+
 SHUTDOWN_S = 30.0  # a program that needs longer to stop is killed
 TIDY_S = 10.0  # the same, when this process is to end
 ASK_EVERY_S = 1.0  # whether it is done
 SETTLE_S = 2.0  # its last children may end this much after it
-
-PR_SET_CHILD_SUBREAPER = 36
-"""prctl(2): orphans become children of this process instead of init, also those in a session of their own."""
 
 MAPPED_FILE = re.compile(r" (/dev/shm/(?:ViZDoom|torch_|sem\.mp-)\S+)$", re.MULTILINE)
 """Shared memory in /proc/PID/maps that a killed engine or trainer leaves behind."""
@@ -70,7 +69,7 @@ def run_bounded(
     variables: of its environment, beside those of this process. Its processes that outlive it or SHUTDOWN_S are killed,
     also on an interrupt or SIGTERM.
     """
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    adopt_orphans()
     shared: set[Path] = set()
     started = time.time()
     program: subprocess.Popen | None = None
@@ -120,23 +119,12 @@ def kill_descendants() -> None:
             pass
 
 
-def descendants() -> list[int]:
+def descendants() -> set[int]:
     """Process ids of the living descendants of this process."""
-    children: dict[int, list[tuple[int, str]]] = {}
-    for stat_file in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            state, parent = stat_file.read_text().rpartition(")")[2].split()[:2]
-            children.setdefault(int(parent), []).append((int(stat_file.parent.name), state))
-    found, parents = [], [os.getpid()]
-    while parents:
-        for pid, state in children.get(parents.pop(), []):
-            parents.append(pid)
-            if state not in "ZX":
-                found.append(pid)
-    return found
+    return alive_below(os.getpid())
 
 
-def mapped_files(pids: list[int]) -> set[Path]:
+def mapped_files(pids: set[int]) -> set[Path]:
     files: set[Path] = set()
     for pid in pids:
         with suppress(OSError):

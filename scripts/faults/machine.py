@@ -21,7 +21,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def adopt_orphans() -> None:
-    """Whatever outlives its run becomes a child of this process."""
+    """Whatever outlives its run becomes a child of this process instead of init, also in a session of its own."""
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 

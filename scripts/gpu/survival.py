@@ -16,8 +16,8 @@ from faults import processes
 from faults.of_processes import signal_child
 from faults.session import NotRecoveredError, Session
 from faults.tasks import flags
-from gpu.monitor import used_mib
 from gpu.step import Context, Findings, Lines
+from gpu.training import used_mib
 
 _ROLES = ("rollout", "policy", "learner")
 _OF_DRIVER = "cuda.shm."

@@ -1,4 +1,4 @@
-"""What a comparison was made on: the machine, and the packages whose versions are recorded."""
+"""Describes the machine that a comparison was made on."""
 
 from __future__ import annotations
 
@@ -13,11 +13,6 @@ from typing import Any, Literal
 from peers.options import REPOSITORY
 
 from sf import gpu
-
-PACKAGES = (
-    "sample-factory", "stable-baselines3", "pufferlib", "torch", "numpy", "gymnasium", "vizdoom", "ale-py", "mujoco",
-)  # fmt: skip
-"""Whose versions are recorded."""
 
 
 def describe(device: Literal["cpu", "cuda"]) -> dict[str, Any]:

@@ -1,13 +1,30 @@
-"""The flags of scripts/bench_peers.py."""
+"""The flags of scripts/bench_peers.py, and the kinds of environments: each needs packages, and a program of a peer."""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from peers.kinds import Kind, kind_of
+Kind = Literal["doom", "atari", "mujoco", "box2d", "minigrid", "gymnasium"]
+"""The last is any other environment of Gymnasium."""
+
+_PATTERNS: dict[Kind, str] = {
+    "doom": r"doom_\w+",
+    "atari": r"atari_\w+",
+    "mujoco": r"(Ant|HalfCheetah|Hopper|Humanoid|HumanoidStandup|InvertedDoublePendulum|InvertedPendulum|Pusher|Reacher"
+    r"|Swimmer|Walker2d)-v[45]",
+    "box2d": r"(BipedalWalker|BipedalWalkerHardcore|CarRacing|LunarLander|LunarLanderContinuous)-v\d",
+    "minigrid": r"MiniGrid-[\w-]+-v\d",
+}
+
+
+def kind_of(env: str) -> Kind:
+    """Of an environment, by its name in this project."""
+    return next((kind for kind, pattern in _PATTERNS.items() if re.fullmatch(pattern, env)), "gymnasium")
+
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 

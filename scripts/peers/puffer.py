@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from peers import virtual_envs
-from peers.kinds import Kind
-from peers.options import Options
+from peers.options import Kind, Options
 from peers.trainer import Result, Trainer, reports_in_json, result_of
 from process_session import run_bounded
 

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from peers import virtual_envs
-from peers.kinds import Kind
-from peers.options import Options
+from peers.options import Kind, Options
 from peers.trainer import Report, Result, ReturnReport, Trainer, result_of
 from process_session import run_bounded
 
@@ -101,11 +100,6 @@ def install(kind: Kind, peers_dir: Path) -> Path:
         site_packages = next(folder.glob("lib/python*/site-packages"))
         (site_packages / "register_atari.pth").write_text("import ale_py\n")
     return python
-
-
-def python_in(peers_dir: Path) -> Path:
-    """Once it is installed."""
-    return virtual_envs.python_in(virtual_envs.folder_of(PACKAGE, peers_dir))
 
 
 def program(python: Path, verb: Literal["train", "enjoy"], kind: Kind) -> list[str]:

@@ -9,8 +9,7 @@ from pathlib import Path
 from statistics import linear_regression
 from typing import Any, NamedTuple
 
-from peers.kinds import Kind
-from peers.options import Options
+from peers.options import Kind, Options
 from process_session import Ran
 
 MIN_REPORTS = 3  # for a rate

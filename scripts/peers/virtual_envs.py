@@ -12,6 +12,11 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+PACKAGES = (
+    "sample-factory", "stable-baselines3", "pufferlib", "torch", "numpy", "gymnasium", "vizdoom", "ale-py", "mujoco",
+)  # fmt: skip
+"""Whose versions are recorded."""
+
 
 def install(folder: Path, packages: Sequence[str]) -> Path:
     """The interpreter of a virtual environment with these packages from PyPI, and with the torch of this one.
@@ -36,6 +41,11 @@ def folder_of(package: str, peers_dir: Path) -> Path:
     return peers_dir.absolute() / package.replace("==", "-")
 
 
+def python_of(package: str, peers_dir: Path) -> Path:
+    """Returns the interpreter that has this package, once it is installed."""
+    return python_in(folder_of(package, peers_dir))
+
+
 def python_in(folder: Path) -> Path:
     return folder / "bin" / "python"
 
@@ -52,7 +62,7 @@ def has(python: Path, packages: Iterable[str]) -> bool:
     )
 
 
-def versions(python: Path, packages: Iterable[str]) -> dict[str, str]:
+def versions(python: Path, packages: Iterable[str] = PACKAGES) -> dict[str, str]:
     """Those of `packages` that an interpreter has: this one, or that of a virtual environment."""
     folders = sys.path
     if python != Path(sys.executable):

@@ -40,10 +40,14 @@ from sf.storage.run_dir import RunDir
 from sf.weights import PolicyWorkers, SharedWeights
 
 _REPORT_EVERY_S = 0.25
+Measure = Callable[[Plan, float], dict[str, Any]]
+"""(plan, seconds) -> `fps`, frames per second over that time, and of a run the shares of time of its parts."""
+_START_UP_AT_MOST_S = 600.0
+_NO_OTHER_END = {"train_for_env_steps": 10**10, "train_for_env_frames": None, "stop_at_return": None}
 
 
 def random_policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
-    """A policy worker without a network."""
+    """Answers with random actions: a policy worker without a network."""
     rng = np.random.default_rng(0)
     action = ActionSpec.of(args.spec.action_space)
     channel, rows, counters = args.channel, args.rows, args.counters
@@ -64,13 +68,8 @@ def random_policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
         counters.add(steps=len(slots), calls=1)
 
 
-def draining_learner(reports: Reports, args: LearnerArgs) -> None:
-    """A learner that gives every slot back unread."""
-    _drain(reports, args)
-
-
 def publishing_learner(reports: Reports, args: LearnerArgs) -> None:
-    """The same, after publishing weights once, so that policy workers can act."""
+    """Publishes weights once, so that policy workers can act, and then gives every slot back unread."""
     device = gpu.torch_device(args.weights.device)
     configure(args.weights.device, args.num_threads, deterministic=False)
     weights = SharedWeights.create(args.weights)
@@ -78,11 +77,12 @@ def publishing_learner(reports: Reports, args: LearnerArgs) -> None:
     updater = Updater(args.config, args.spec.obs_space, action, args.bfloat16, device)
     weights.publish(updater.flat_weights(), updater.version)
     policy_workers = PolicyWorkers(weights, args.policy_workers, reports)
-    _drain(reports, args)
+    draining_learner(reports, args)
     policy_workers.wait_until_gone()
 
 
-def _drain(reports: Reports, args: LearnerArgs) -> None:
+def draining_learner(reports: Reports, args: LearnerArgs) -> None:
+    """Gives every slot back unread."""
     reports.send(LearnerReady(env_steps=0, seconds_before=0.0, lost_steps=0))
     counters = args.counters
     env_steps, reported_at = 0, time.perf_counter()
@@ -102,13 +102,6 @@ def _drain(reports: Reports, args: LearnerArgs) -> None:
             reported_at = now
             reports.send(Trained(env_steps, {}))
     reports.send(LearnerFinished(env_steps))
-
-
-Measure = Callable[[Plan, float], dict[str, Any]]
-"""(plan, seconds) -> `fps`, frames per second over that time, and of a run the shares of time of its parts."""
-
-_START_UP_AT_MOST_S = 600.0
-_NO_OTHER_END = {"train_for_env_steps": 10**10, "train_for_env_frames": None, "stop_at_return": None}
 
 
 class _TimedReports(Reports):

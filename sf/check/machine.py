@@ -26,6 +26,9 @@ from sf.storage.run_dir import write_atomically
 _SHARED_BYTES = 64 << 20
 _DEATH_WITHIN_MS = 5000.0
 _PIPE_LIMITS = Path("/proc/sys/fs")
+_SHM = Path("/dev/shm")
+_ENOUGH_ON_DISK = 1 << 30
+_ENGINE_BYTES = 128 << 10  # of /dev/shm, a Doom engine
 
 
 def shared_memory(needs: Needs) -> str:
@@ -114,11 +117,6 @@ def _number(path: Path) -> str:
         return path.read_text().strip()
     except OSError:
         return "unknown"
-
-
-_SHM = Path("/dev/shm")
-_ENOUGH_ON_DISK = 1 << 30
-_ENGINE_BYTES = 128 << 10  # of /dev/shm, a Doom engine
 
 
 def writing(needs: Needs) -> str:

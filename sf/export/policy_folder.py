@@ -19,7 +19,7 @@ from sf.play.named_checkpoint import config_of, find_checkpoint
 from sf.storage import checkpoint, output_file
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
-from sf.zoo.files import CARD, CONFIG, WEIGHTS
+from sf.zoo import CARD, CONFIG, WEIGHTS
 from sf.zoo.folder import Precision, contents, without_training_state
 
 INSTEAD_OF_CARD = "--out FOLDER without --card"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sf.commands import cli
 from sf.config import Config, RunConfig
 from sf.config.older import BEFORE_THE_FLAG
+from sf.machine import extras
 from sf.psro.flags import default_end, require_even, require_followed
 from sf.storage import output_file, run_lock, text_files
 from sf.storage.run_dir import RunDir
@@ -114,9 +115,7 @@ def _run(flags: PsroFlags) -> None:
     from sf.psro.search import Search  # noqa: PLC0415
 
     if flags.png is not None:
-        from sf.psro.figure import require_matplotlib  # noqa: PLC0415
-
-        require_matplotlib()
+        extras.require("plot", "matplotlib", purpose="--png")
         from sf.report import style  # noqa: PLC0415  matplotlib is an extra
 
         style.require_format(flags.png, "png")

@@ -7,17 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sf.machine import extras
 from sf.psro.record import Iteration, payoff_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-
-def require_matplotlib() -> None:
-    """Raises ValueError where it is not installed."""
-    extras.require("plot", "matplotlib", purpose="--png")
 
 
 def draw(title: str, iterations: Sequence[Iteration]) -> Figure:

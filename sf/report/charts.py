@@ -17,9 +17,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sf.report.curves import NUM_POINTS, Curve, curve, running_mean
-from sf.report.inline_svg import inline_svg
 from sf.report.runs import Run
-from sf.report.style import NUM_DASHES, PALETTE, house_style, tidy_numbers, x_unit
+from sf.report.style import NUM_DASHES, PALETTE, house_style, inline_svg, tidy_numbers, x_unit
 
 _SIZE = (4.8, 2.6)  # inches; the page scales it
 

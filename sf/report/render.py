@@ -16,9 +16,9 @@ from sf.metrics.system_info import read_starts
 from sf.population.lineage import sentences
 from sf.population.record import EVENTS
 from sf.report import charts, facts, population
-from sf.report.inline_svg import inline_svg
 from sf.report.league.figure import draw as draw_league
 from sf.report.runs import Run
+from sf.report.style import inline_svg
 from sf.storage.text_files import plain
 
 _OBJECTIVE = "true_objective"  # by which policies are ranked

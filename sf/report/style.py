@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from cycler import cycler
@@ -19,11 +20,22 @@ from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatt
 
 from sf.storage import output_file
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
 FORMATS = (".png", ".svg", ".pdf")
 INK, GRID, GOLD = "#333333", "#dddddd", "#ffd700"
 # Okabe and Ito 2008: told apart with every kind of colour vision. Their yellow is left out: it is lost on white.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 _DASHES = ("-", "--", "-.")  # beyond the colours
+
+# Names of the variables, as report.css has them.
+_VARIABLES = {INK: "--ink", GRID: "--grid", GOLD: "--gold", **{color: f"--c{i}" for i, color in enumerate(PALETTE)}}
+
+_LEAKING_STYLE = re.compile(r"<style.*?</style>", re.DOTALL)  # it would hold for the whole page
+_GROUP_ID = re.compile(r'<g id="[^"]*"')  # nothing refers to a group, and an id may occur once in a page
+_SIZE = re.compile(r' (?:width|height)="[^"]*pt"')  # of the <svg> itself: the page decides
+_FONTS = re.compile(r"font-family: [^;\"]*")
 
 _SETTINGS: dict[Any, Any] = {
     "axes.prop_cycle": cycler(linestyle=_DASHES) * cycler(color=PALETTE),
@@ -121,3 +133,29 @@ def tidy_numbers(axis: Axes, x: str = "env_steps") -> None:
     is_time = x == "seconds"
     axis.xaxis.set_major_locator(MaxNLocator(6, integer=not is_time))
     axis.xaxis.set_major_formatter("{x:g}" if is_time else EngFormatter(sep=""))
+
+
+def inline_svg(figure: Figure, name: str) -> Markup:
+    """Returns the figure as an <svg> element as wide as its container, in colours of the page: light or dark.
+
+    name: unique on the page, as the ids in the element begin with it. All text comes from the figure, and matplotlib
+    escapes it.
+    """
+    from markupsafe import Markup  # noqa: PLC0415  it comes with Jinja2, which pictures do without
+
+    file = io.StringIO()
+    with house_style(), mpl.rc_context({"svg.hashsalt": name}):
+        figure.patch.set_visible(False)
+        for axis in figure.axes:
+            axis.patch.set_visible(False)
+        no_metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(file, format="svg", metadata=no_metadata)
+    svg = file.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = _LEAKING_STYLE.sub("", svg)
+    svg = _GROUP_ID.sub("<g", svg)
+    svg = _SIZE.sub("", svg, count=2)
+    svg = _FONTS.sub("font-family: inherit", svg)
+    for color, variable in _VARIABLES.items():
+        svg = svg.replace(f": {color}", f": var({variable})")
+    return Markup(svg)

@@ -16,7 +16,7 @@ from torch import Tensor
 from sf.storage import checkpoint
 from sf.storage.checkpoint import MODEL, Checkpoint
 from sf.storage.run_dir import NOT_SAVED
-from sf.zoo.files import CARD, CONFIG, WEIGHTS
+from sf.zoo import CARD, CONFIG, WEIGHTS
 
 Precision = Literal["float32", "bfloat16"]
 

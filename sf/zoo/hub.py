@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sf.envs.errors import UsageError
 from sf.machine import extras
-from sf.zoo.files import WEIGHTS
+from sf.zoo import WEIGHTS
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

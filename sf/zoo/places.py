@@ -8,8 +8,7 @@ from pathlib import Path
 from sf.config.input_file import is_file
 from sf.envs.errors import UsageError
 from sf.storage.run_dir import RunDir
-from sf.zoo import hub
-from sf.zoo.files import WEIGHTS
+from sf.zoo import WEIGHTS, hub
 
 IN_THE_BOX = Path(__file__).parent / "policies"
 _ZOO = "zoo"

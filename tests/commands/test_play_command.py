@@ -304,7 +304,8 @@ def test_a_group_that_cannot_be_played_takes_one_sentence(monkeypatch, capsys):
 
 def test_who_plays_alone_does_not_wait_for_torch_to_be_imported():
     code = (
-        "import sys; import sf.commands.play.playing; from sf.commands.play.command import PlayFlags; from sf.commands.play.game import *; "
+        "import sys; import sf.commands.play.playing; from sf.commands.play.command import PlayFlags; "
+        "from sf.commands.play.game import *; "
         "print(find_game(PlayFlags('CartPole-v1')).names, 'torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,7 +14,8 @@ import bench_learning
 import pytest
 import stand_in_trainer
 import yaml
-from learning import machine_lock, plan, tasks
+from bench_learning import machine_lock
+from learning import tasks, turns
 from learning.options import Options
 from learning.results import Results
 from learning.trainers import sample_factory, sb3, trainer, trees
@@ -23,7 +24,7 @@ from learning.trainers.sample_factory import SampleFactory
 from learning.trainers.sb3 import StableBaselines3
 from learning.trainers.trainer import Order, first_at_least
 from pages import ROOT
-from peers.kinds import kind_of
+from peers.options import kind_of
 from peers.sample_factory import RETURNS
 from peers.trainer import ReturnReport
 from process_session import Ran
@@ -133,8 +134,8 @@ def test_a_trainer_that_cannot_be_installed_is_left_out(monkeypatch, capsys, tmp
 
 
 def test_a_task_may_have_fewer_seeds():
-    turns = plan.all_turns(Options(), [TABLE["atari_breakout"]], [StandIn("first")], print)
-    assert [turn.order.seed for turn in turns] == [1]
+    chosen = turns.all_turns(Options(), [TABLE["atari_breakout"]], [StandIn("first")], print)
+    assert [turn.order.seed for turn in chosen] == [1]
 
 
 @pytest.mark.parametrize(
@@ -168,11 +169,14 @@ def test_a_mistake_is_answered_with_a_sentence_and_status_2(words, sentence, mon
 def test_a_second_bench_is_told_who_has_the_machine(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(sys, "argv", ["bench_learning.py", "--tasks", "doom_basic"])
     path = tmp_path / "lock"
-    with machine_lock.held(path), pytest.raises(ValueError, match=rf"process {os.getpid()} \(.*doom_basic.*wait"):
-        machine_lock.held(path).__enter__()
-    with machine_lock.held(path), path.open() as file, pytest.raises(BlockingIOError):
+    with (
+        machine_lock(path),
+        pytest.raises(ValueError, match=rf"process {os.getpid()} \(.*doom_basic.*wait"),
+    ):
+        machine_lock(path).__enter__()
+    with machine_lock(path), path.open() as file, pytest.raises(BlockingIOError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with machine_lock.held(path):  # it is free again
+    with machine_lock(path):  # it is free again
         told = ["--results", str(tmp_path / "r"), "--lock", str(path), "--tasks", "CartPole-v1", "--seeds", "1"]
         monkeypatch.setattr(sys, "argv", ["bench_learning.py", *told])
         monkeypatch.setattr(bench_learning, "_trainers", lambda options: [StandIn("first")])
@@ -192,7 +196,7 @@ def test_a_second_bench_on_the_same_results_is_refused(monkeypatch, capsys, tmp_
 
 def test_lines_that_another_bench_has_written_meanwhile_stay(tmp_path):
     ours, others = Results(tmp_path / "results.jsonl"), Results(tmp_path / "results.jsonl")
-    turn = plan.all_turns(Options(seeds=(1,)), [TABLE["CartPole-v1"]], [StandIn("first")], print)[0]
+    turn = turns.all_turns(Options(seeds=(1,)), [TABLE["CartPole-v1"]], [StandIn("first")], print)[0]
     record = {**turn.described(), "state": "failed", "why": "a test"}
     for results, seed in ((ours, 1), (ours, 2), (others, 3)):
         results.append({**record, "seed": seed})
@@ -209,7 +213,7 @@ def test_each_run_has_a_folder_of_its_own(monkeypatch, capsys, tmp_path):
 def test_the_last_line_may_be_unfinished(tmp_path):
     path = tmp_path / "results.jsonl"
     results = Results(path)
-    turn = plan.all_turns(Options(seeds=(1, 2, 3)), [TABLE["CartPole-v1"]], [StandIn("first")], print)[0]
+    turn = turns.all_turns(Options(seeds=(1, 2, 3)), [TABLE["CartPole-v1"]], [StandIn("first")], print)[0]
     record = {**turn.described(), "state": "failed", "why": "a test"}
     for seed in (1, 2):
         results.append({**record, "seed": seed, "why": float("nan")})

@@ -12,11 +12,10 @@ import gpu_campaign
 import numpy as np
 import pytest
 import warm
-from gpu import learning, monitor, running, speed
-from gpu.monitor import GpuMonitor, used_mib
+from gpu import running, speed, training
 from gpu.step import Context, Findings, Step
-from gpu.steps import STEPS
-from gpu.training import Trained
+from gpu.training import GpuMonitor, Trained, used_mib
+from gpu_campaign import STEPS
 from pages import ROOT
 from process_session import Ran
 
@@ -179,11 +178,11 @@ def test_a_score_is_reached_or_goes_on_or_is_given_up(
     ]
     told = []
     monkeypatch.setattr(
-        learning, "train", lambda context, name, end, flags: told.append(end) or trained(records, seconds=seconds)
+        running, "train", lambda context, name, end, flags: told.append(end) or trained(records, seconds=seconds)
     )
     (context.folder / "run").mkdir()
     (context.folder / "run" / "metrics.jsonl").write_text('{"seconds": 300.0}\n')
-    findings = learning.pong(context)
+    findings = running.pong(context)
     assert (findings.is_ok, findings.is_finished) == (is_ok, is_finished)
     assert said in findings.lines[0]
     assert told == [750.0]  # of the run, with the piece before
@@ -283,20 +282,20 @@ def test_the_gpu_is_watched_through_nvidia_smi(tmp_path, monkeypatch):
     fake.write_text(NVIDIA_SMI)
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(monitor, "_role", lambda pid: f"role {pid}")
+    monkeypatch.setattr(training, "_role", lambda pid: f"role {pid}")
     with GpuMonitor() as watching:
         watching._look()
     result = watching.result()
     assert result == {"gpu_busy": 0.75, "gpu_mib": 1500.0, "gpu_mib_by_role": {"role 1": 200.0}}
-    assert monitor.as_text(result) == "GPU busy 75 %, 1,500 MiB at most (role 1 200)"
+    assert training.as_text(result) == "GPU busy 75 %, 1,500 MiB at most (role 1 200)"
     assert used_mib() == 1500.0
 
 
 def test_without_nvidia_smi_nothing_is_said_of_the_gpu(monkeypatch):
-    monkeypatch.setattr(monitor.shutil, "which", lambda name: None)
+    monkeypatch.setattr(training.shutil, "which", lambda name: None)
     with GpuMonitor() as watching:
         pass
-    assert monitor.as_text(watching.result()) == "GPU not watched (no nvidia-smi)"
+    assert training.as_text(watching.result()) == "GPU not watched (no nvidia-smi)"
     assert used_mib() is None
 
 

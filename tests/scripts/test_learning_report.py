@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from learning.reporting import aggregates, comparison, report, table
+from learning.reporting import aggregates, comparison, report
 from learning.results import newest_own
 from learning.tasks import Task
 from matplotlib import pyplot as plt
@@ -39,7 +39,7 @@ def record(task, trainer, seed, score, **others):
 def rows_of(text):
     """Of the first table: the cells of each line by its trainer."""
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
-    return {line[3]: line for line in lines[2:] if len(line) == len(table.HEADER)}
+    return {line[3]: line for line in lines[2:] if len(line) == len(report.HEADER)}
 
 
 def test_a_line_has_the_scores_of_all_seeds():
@@ -47,7 +47,7 @@ def test_a_line_has_the_scores_of_all_seeds():
     records[0] |= {"frames_to_score": 400, "seconds_to_score": 4.0}
     records[2] |= {"frames_to_score": 800, "seconds_to_score": 10.0}
     compared = comparison.compare(records, TASKS)
-    line = rows_of(table.as_markdown(compared))["own"]
+    line = rows_of(report.as_markdown(compared))["own"]
     assert line[:3] == ["easy", "1,000", "100"]
     (row,) = compared.rows
     (cell,) = row.cells
@@ -66,7 +66,7 @@ def test_failures_and_missing_scores_are_shown():
         record("easy", "sample_factory", 1, 120.0, **of_training),
         {**failed, "trainer": "stable_baselines3", "title": "stable_baselines3"},
     ]
-    lines = rows_of(table.as_markdown(comparison.compare(records, TASKS)))
+    lines = rows_of(report.as_markdown(comparison.compare(records, TASKS)))
     assert lines["own"][4:] == ["1 (1 failed)", "99.0", "100.0", "-", "no"]
     assert lines["sample_factory"][4:] == ["1", "119.0*", "-", "-", "yes"]
     assert lines["stable_baselines3"][4:] == ["0 (1 failed)", "-", "-", "-", "-"]
@@ -74,7 +74,7 @@ def test_failures_and_missing_scores_are_shown():
 
 def test_a_task_without_a_score_to_reach_is_written_down():
     compared = comparison.compare([record("noted", "own@abc", 1, 3.0)], TASKS)
-    assert rows_of(table.as_markdown(compared))["own"][2:] == ["-", "own", "1", "3.00", "4.00", "-", "-"]
+    assert rows_of(report.as_markdown(compared))["own"][2:] == ["-", "own", "1", "3.00", "4.00", "-", "-"]
     assert compared.overall == ()
 
 
@@ -88,7 +88,7 @@ def test_of_several_settings_the_last_count():
     earlier = [record("easy", "own@abc", seed, 10.0, settings={"episodes": 5}) for seed in (1, 2, 3)]
     compared = comparison.compare([*earlier, record("easy", "own@abc", 1, 99.0)], TASKS)
     assert compared.rows[0].cells[0].scores == (99.0,)
-    assert "3 results with other settings are left out" in table.as_markdown(compared)
+    assert "3 results with other settings are left out" in report.as_markdown(compared)
 
 
 def test_states_of_this_project_are_one_trainer_of_what_came_last():
@@ -111,7 +111,7 @@ def test_states_of_this_project_are_one_trainer_of_what_came_last():
     ]
     (cell,) = hard.cells
     assert (cell.scores, cell.commits) == ((4.0, 6.0), ("abc", "def"))
-    assert [line[3] for line in rows_of(table.as_markdown(compared)).values()] == [
+    assert [line[3] for line in rows_of(report.as_markdown(compared)).values()] == [
         "this project (abc)",
         "peer",
         "this project (abc, def)",

@@ -34,7 +34,7 @@ import cloudpickle
 
 _IMPORTS = ["torch._dynamo", "sf.run.trainer", "sf.run.plan", "sf.commands.cli", "sf.rollout.worker"]
 _IMPORTS += ["sf.learner.worker", "sf.policy.worker", "sf.players.worker", "sf.evaluation.evaluator"]
-_IMPORTS += ["sf.evaluation.worker"]
+_IMPORTS += ["sf.evaluation.task"]
 _OF_RUN = ["sf", "sf.psro.command", "sf.psro.exploit_command"]
 _NUM_FORK_SERVERS = dict.fromkeys(_OF_RUN, 2) | {"sf.commands.evaluate": 1, "sf.report.league.command": 1}
 # Variables that are read when an interpreter starts, or when what it has imported is.

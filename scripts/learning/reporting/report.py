@@ -1,17 +1,111 @@
-"""Makes the report of the results: report.md, report.json and report.png beside them."""
+"""The report of the results: report.md, report.json and report.png beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from learning.reporting import aggregates, table
-from learning.reporting.comparison import compare
+from learning.reporting import aggregates
+from learning.reporting.aggregates import shown
+from learning.reporting.comparison import Cell, Comparison, Overall, Row, compare
 from learning.results import Record
 from learning.tasks import Task
 
 from sf.machine import extras
 from sf.storage import output_file, text_files
+
+HEADER = (
+    "task", "frames", "at least", "trainer", "seeds", "sampled actions", "deterministic", "in training at the score",
+    "reached",
+)  # fmt: skip
+
+NOTES = """\
+Scores are mean raw returns of episodes that training has not seen: the interquartile mean over seeds, with its 95 %
+interval by Student's t and the standard error of a stratified bootstrap. With fewer than four seeds this is the mean.
+Where all seeds have the same score no interval is known. "Reached" is about the score with sampled actions. "In
+training at the score" is when the mean return of the last 100 episodes of training first was the score: the median of
+the seeds that came to it. A star marks the score of a trainer that was not evaluated: the last 100 episodes of
+training."""
+
+
+def as_markdown(comparison: Comparison) -> str:
+    lines = [_line(HEADER), "|---" * len(HEADER) + "|"]
+    for row in comparison.rows:
+        lines += [_line(_cells(row, cell, is_first=cell is row.cells[0])) for cell in row.cells]
+    lines += ["", NOTES]
+    if comparison.num_other_settings:
+        lines += ["", f"{comparison.num_other_settings} results with other settings are left out."]
+    for overall in comparison.overall:
+        lines += ["", *_overall(overall)]
+    return "\n".join(lines) + "\n"
+
+
+def _cells(row: Row, cell: Cell, is_first: bool) -> list[str]:
+    at_least = "-" if row.at_least is None else f"{row.at_least:g}"
+    seeds = f"{len(cell.scores)}" + (f" ({cell.num_failed} failed)" if cell.num_failed else "")
+    return [
+        *((row.task, f"{row.frames:,}", at_least) if is_first else ("", "", "")),
+        _title(cell),
+        seeds,
+        "-" if cell.stochastic is None else f"{cell.stochastic}{'*' if cell.is_of_training else ''}",
+        "-" if cell.deterministic is None else shown(cell.deterministic.iqm),
+        _to_score(cell),
+        {None: "-", True: "yes", False: "no"}[cell.has_reached],
+    ]
+
+
+def _title(cell: Cell) -> str:
+    """With the commits that it does not name."""
+    commits = [commit for commit in cell.commits if commit not in cell.title]
+    return f"{cell.title} ({', '.join(commits)})" if commits else cell.title
+
+
+def _to_score(cell: Cell) -> str:
+    if cell.frames_to_score is None or cell.seconds_to_score is None:
+        return "-"
+    some = f" ({cell.num_to_score} of {len(cell.scores)})" if cell.num_to_score < len(cell.scores) else ""
+    return f"{cell.frames_to_score:,.0f} frames, {cell.seconds_to_score:,.0f} s{some}"
+
+
+def _overall(overall: Overall) -> list[str]:
+    header = ["trainer", "normalised score"]
+    seeds = "1 seed" if overall.num_seeds == 1 else f"{overall.num_seeds} seeds"
+    return [
+        f"Over {len(overall.tasks)} tasks, {seeds} each, 0 is random and 1 is good: {', '.join(overall.tasks)}.",
+        "",
+        _line(header),
+        "|---|---|",
+        *(_line([title, str(estimate)]) for title, estimate in overall.estimates.items()),
+    ]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def as_data(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "rows": [_data(row) for row in comparison.rows],
+        "overall": [
+            {
+                "tasks": each.tasks,
+                "num_seeds": each.num_seeds,
+                "normalised": {title: estimate._asdict() for title, estimate in each.estimates.items()},
+            }
+            for each in comparison.overall
+        ],
+        "num_other_settings": comparison.num_other_settings,
+    }
+
+
+def _data(row: Row) -> dict[str, Any]:
+    cells = []
+    for cell in row.cells:
+        estimates = {"stochastic": cell.stochastic, "deterministic": cell.deterministic}
+        cells.append({**asdict(cell), **{name: of and of._asdict() for name, of in estimates.items()}})
+    return {"task": row.task, "frames": row.frames, "at_least": row.at_least, "trainers": cells}
 
 
 def make(records: Sequence[Record], tasks: Mapping[str, Task], folder: Path) -> str:
@@ -21,9 +115,9 @@ def make(records: Sequence[Record], tasks: Mapping[str, Task], folder: Path) -> 
     from learning.reporting import picture  # noqa: PLC0415  matplotlib is an extra
 
     comparison = compare(records, tasks)
-    text = table.as_markdown(comparison)
+    text = as_markdown(comparison)
     output_file.write("results", folder / "report.md", text.encode())
-    data = text_files.dumps(table.as_data(comparison), indent=2) + "\n"
+    data = text_files.dumps(as_data(comparison), indent=2) + "\n"
     output_file.write("results", folder / "report.json", data.encode())
     picture.draw(comparison, folder / "report.png")
     return text

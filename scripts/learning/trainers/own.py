@@ -23,13 +23,11 @@ from learning.trainers.trainer import (
     Order,
     Outcome,
     RunError,
-    first_at_least,
     require_frames,
     run_to_end,
 )
 from learning.trainers.trees import Tree
 from peers import own, virtual_envs
-from peers.machine import PACKAGES
 from peers.trainer import ReturnReport
 
 from sf.commands import cli
@@ -78,7 +76,7 @@ class Own:
         } | ({"more_flags": self.flags} if self.flags else {})
 
     def versions(self) -> dict[str, str]:
-        return virtual_envs.versions(Path(sys.executable), PACKAGES)
+        return virtual_envs.versions(Path(sys.executable))
 
     def run(self, order: Order, folder: Path) -> Outcome:
         self.tree.require_unchanged()
@@ -102,17 +100,7 @@ class Own:
             play += [f"--seed={EVALUATION_SEED + order.seed}", f"--json={played}"]
             run_to_end(play, folder / f"{kind}.log", self.tree.folder)
             scores[kind] = json.loads(played.read_text())["policies"][0]["statistics"]["return"]["mean"]
-        reached = first_at_least(returns, order.task.at_least)
-        return Outcome(
-            trained_frames=frames,
-            seconds=ran.stopped - ran.started,
-            left_behind=ran.left_behind,
-            training=returns[-1].mean_return if returns else None,
-            stochastic=scores["stochastic"],
-            deterministic=scores["deterministic"],
-            frames_to_score=reached and reached.frames,
-            seconds_to_score=reached and reached.at - ran.started,
-        )
+        return Outcome.of(order, frames, ran, returns, scores)
 
     def _sf_eval(self) -> str:
         found = SF_EVAL.search((self.tree.folder / "pyproject.toml").read_text())

@@ -23,14 +23,12 @@ from learning.trainers.trainer import (
     Order,
     Outcome,
     RunError,
-    first_at_least,
     last_line,
     require_frames,
     run_to_end,
 )
 from peers import sample_factory, virtual_envs
-from peers.kinds import kind_of
-from peers.machine import PACKAGES
+from peers.options import kind_of
 from peers.sample_factory import RETURNS, Returns, device_there, program, reports_of, without_colours
 
 PLAYED = re.compile(r"\(0, (-?[\d.]+(?:e[+-]?\d+)?)\)")
@@ -60,11 +58,11 @@ class SampleFactory:
         return {"env": order.task.peers[self.name].env, "device": order.device, "episodes": order.episodes}
 
     def versions(self) -> dict[str, str]:
-        return virtual_envs.versions(self._python, PACKAGES)
+        return virtual_envs.versions(self._python)
 
     @property
     def _python(self) -> Path:
-        return sample_factory.python_in(self.peers_dir)
+        return virtual_envs.python_of(sample_factory.PACKAGE, self.peers_dir)
 
     def run(self, order: Order, folder: Path) -> Outcome:
         kind, peer = kind_of(order.task.env), order.task.peers[self.name]
@@ -90,17 +88,7 @@ class SampleFactory:
             play += [f"--eval_deterministic={score == 'deterministic'}", f"--seed={EVALUATION_SEED + order.seed}"]
             run_to_end(play, folder / f"{score}.log", good=(0, 1), variables=_LOADS)
             scores[score] = _played(folder / f"{score}.log") / peer.return_scale
-        reached = first_at_least(returns, order.task.at_least)
-        return Outcome(
-            trained_frames=frames,
-            seconds=ran.stopped - ran.started,
-            left_behind=ran.left_behind,
-            training=returns[-1].mean_return if returns else None,
-            stochastic=scores["stochastic"],
-            deterministic=scores["deterministic"],
-            frames_to_score=reached and reached.frames,
-            seconds_to_score=reached and reached.at - ran.started,
-        )
+        return Outcome.of(order, frames, ran, returns, scores)
 
 
 def _frames_so_far(log_file: Path) -> int:

@@ -1,7 +1,7 @@
 """Stable-Baselines3's PPO with the settings of its zoo. A rate that falls there over the zoo's steps falls over ours.
 
 `peers/train_with_sb3.py` trains and saves, `peers/evaluate_with_sb3.py` plays. A task's name there is that of this
-project: `peers/sb3_settings.py` knows what the environment is called.
+project: `peers/sb3.py` knows what the environment is called.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ from learning.trainers.trainer import (
     EVALUATION_SEED,
     Order,
     Outcome,
-    first_at_least,
     require_frames,
     run_to_end,
 )
 from peers import sb3, virtual_envs
-from peers.kinds import kind_of
-from peers.machine import PACKAGES
-from peers.sb3_settings import settings_for
+from peers.options import kind_of
+from peers.sb3 import settings_for
 from peers.trainer import reports_in_json
 
 EVALUATE = sb3.PROGRAM.with_name("evaluate_with_sb3.py")
@@ -59,11 +57,11 @@ class StableBaselines3:
         }
 
     def versions(self) -> dict[str, str]:
-        return virtual_envs.versions(self._python, PACKAGES)
+        return virtual_envs.versions(self._python)
 
     @property
     def _python(self) -> Path:
-        return sb3.python_in(self.peers_dir)
+        return virtual_envs.python_of(sb3.PACKAGE, self.peers_dir)
 
     def run(self, order: Order, folder: Path) -> Outcome:
         settings = self.settings(order)
@@ -78,14 +76,4 @@ class StableBaselines3:
         run_to_end([str(self._python), str(EVALUATE), json.dumps(task), json.dumps(play)], played)
         lines = played.read_text().splitlines()
         means = next(json.loads(line)["mean_returns"] for line in reversed(lines) if line.startswith('{"mean_returns"'))
-        reached = first_at_least(returns, order.task.at_least)
-        return Outcome(
-            trained_frames=frames,
-            seconds=ran.stopped - ran.started,
-            left_behind=ran.left_behind,
-            training=returns[-1].mean_return if returns else None,
-            stochastic=means["stochastic"],
-            deterministic=means["deterministic"],
-            frames_to_score=reached and reached.frames,
-            seconds_to_score=reached and reached.at - ran.started,
-        )
+        return Outcome.of(order, frames, ran, returns, means)

@@ -64,6 +64,23 @@ class Outcome:
 
     seconds_to_score: float | None
 
+    @classmethod
+    def of(
+        cls, order: Order, frames: int, ran: Ran, returns: Sequence[ReturnReport], scores: Mapping[str, float | None]
+    ) -> Outcome:
+        """returns: in training, in the order of time. scores: stochastic and deterministic."""
+        reached = first_at_least(returns, order.task.at_least)
+        return cls(
+            trained_frames=frames,
+            seconds=ran.stopped - ran.started,
+            left_behind=ran.left_behind,
+            training=returns[-1].mean_return if returns else None,
+            stochastic=scores["stochastic"],
+            deterministic=scores["deterministic"],
+            frames_to_score=reached and reached.frames,
+            seconds_to_score=reached and reached.at - ran.started,
+        )
+
 
 class Trainer(Protocol):
     """One of those that are compared."""

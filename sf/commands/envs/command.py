@@ -21,8 +21,7 @@ from rich.text import Text
 from sf.commands import cli
 from sf.commands.ends import end
 from sf.commands.envs.descriptions import Description, action_text, as_json, describe_all, obs_text, silence
-from sf.commands.envs.installed import Installed, find_installed
-from sf.commands.envs.names import families, find
+from sf.commands.envs.names import Installed, families, find, find_installed
 from sf.commands.envs.page import Page, make_page, print_page
 from sf.config import presets
 from sf.envs import EnvOptions, registry
@@ -138,10 +137,6 @@ def _print_page(page: Page, as_json: bool) -> None:
         raise SystemExit(page.status)
 
 
-if __name__ == "__main__":
-    main()
-
-
 def print_names(matches: Sequence[str], of_all: bool) -> None:
     """of_all: nothing was asked for, so what is not installed is said, too."""
     console = OutputConsole()
@@ -210,3 +205,7 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     for row in (header, *rows):
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+if __name__ == "__main__":
+    main()

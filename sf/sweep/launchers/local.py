@@ -26,6 +26,10 @@ from sf.sweep.grid import SweepRun
 from sf.sweep.launchers.run_process import begin
 from sf.sweep.sweep_dir import last_line, log_of
 
+_LOOK_EVERY_S = 2.0
+# What the machine lacks, and may have again: a full disk, too many open files, no memory.
+_OF_NO_RUN = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
 
 def share_out(configs: Sequence[Config], parallel: int | None) -> tuple[int, list[int]]:
     """How many runs there are room for at once, and the number of workers of each.
@@ -54,11 +58,6 @@ def gpu_names(num_gpus: int, visible: str | None) -> list[str]:
     """
     names = map(str, range(num_gpus)) if visible is None else visible.split(",")
     return [name.strip() for name in names][:num_gpus]
-
-
-_LOOK_EVERY_S = 2.0
-# What the machine lacks, and may have again: a full disk, too many open files, no memory.
-_OF_NO_RUN = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 @dataclass

@@ -9,7 +9,7 @@ import gymnasium as gym
 import pytest
 
 from sf import envs
-from sf.commands.envs import command, installed
+from sf.commands.envs import command, names
 from sf.envs.libraries import gymnasium as gymnasium_ids
 from sf.envs.libraries import packages
 from sf.envs.libraries.packages import Package
@@ -41,9 +41,9 @@ def _new_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         Package(r"Broken-v\d+", "broken_package", "broken"),
         Package(r"Missing-v\d+", "package_that_is_missing", "missing"),
     )
-    for module in (installed, packages):
+    for module in (names, packages):
         monkeypatch.setattr(module, "PACKAGES", table)
-    monkeypatch.setattr(installed, "users_of_gymnasium", lambda: {"rooms_package", "unknown_package"})
+    monkeypatch.setattr(names, "users_of_gymnasium", lambda: {"rooms_package", "unknown_package"})
     entry_point = EntryPoint("__root__", "plug:register", "gymnasium.envs")
     monkeypatch.setattr(gymnasium_ids, "_plugins", lambda: [entry_point])
     gymnasium_ids.load_plugins.cache_clear()
@@ -58,7 +58,7 @@ def _new_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.usefixtures("_new_packages")
 def test_packages_are_listed_with_the_names_that_env_takes():
-    found = {each.package: each for each in installed.find_installed()}
+    found = {each.package: each for each in names.find_installed()}
     assert {"gymnasium", "vizdoom", "ale_py"} <= found.keys()
     assert "package_that_is_missing" not in found
     assert found["rooms_package"].env_ids == ("Rooms-v1", "rooms_package:Other-v0")

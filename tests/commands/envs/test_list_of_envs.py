@@ -12,8 +12,7 @@ import pytest
 
 from sf import envs
 from sf.commands.envs import command, descriptions
-from sf.commands.envs.installed import Installed
-from sf.commands.envs.names import find
+from sf.commands.envs.names import Installed, find
 from sf.envs import EnvOptions
 from sf.envs.custom.registered import registered
 from sf.envs.registry import known_names
