@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from sf.learner.optimizer.learning_rate import cosine, held, kl_adaptive, linear, advantage_scale
+from sf.learner.optimizer.learning_rate import advantage_scale, cosine, held, kl_adaptive, linear
 
 
 def test_a_linear_rate_reaches_0_at_the_end():
