@@ -7,7 +7,7 @@ from io import StringIO
 
 from sf.check.probe import Needs, ProbeError
 from sf.envs.errors import EnvError
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 
 
 def plan(needs: Needs) -> str:

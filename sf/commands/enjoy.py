@@ -16,8 +16,8 @@ from sf.commands import cli
 from sf.commands.episode_lines import say_episode, say_summary, short_names
 from sf.commands.gentle_interrupt import GentleInterrupt
 from sf.envs.surroundings import working_directory
-from sf.screen.offscreen import without_window
 from sf.screen.projector import Projector, Screen
+from sf.screen.video import without_window
 
 if TYPE_CHECKING:
     from sf.envs import RenderedGroup
