@@ -32,7 +32,8 @@ from sf.processes.torch_runtime import configure
 from sf.ranks.ranks import ALONE, DistributedRanks, Ranks
 from sf.rows import slot_fields
 from sf.run.beginning.starting_flags import make_config
-from sf.run.plan import Plan, make_plan
+from sf.run.plan import Plan
+from sf.run.planning import make_plan
 
 _CPU = torch.device("cpu")
 _WARM_UP = 2  # iterations

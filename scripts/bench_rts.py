@@ -128,7 +128,7 @@ def sampler(envs_per_worker: tuple[int, ...], rounds: int, seconds: float) -> di
     """
     from sf.bench.layers import LAYERS  # noqa: PLC0415  torch
     from sf.commands import cli  # noqa: PLC0415
-    from sf.run.plan import make_plan  # noqa: PLC0415
+    from sf.run.planning import make_plan  # noqa: PLC0415
 
     found: dict[int, dict[str, list[float]]] = {num: {"simulation": [], "sampler": []} for num in envs_per_worker}
     with tempfile.TemporaryDirectory() as folder:

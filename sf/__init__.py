@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sf.__main__ import main
     from sf.api import train
     from sf.config import Config
-    from sf.model.registry import register_encoder, register_model
+    from sf.model.building import register_encoder, register_model
     from sf.play.load import load_policy
     from sf.run.beginning.starting_flags import make_config
 
@@ -26,8 +26,8 @@ _MODULES = {
     "load_policy": "sf.play.load",
     "main": "sf.__main__",
     "make_config": "sf.run.beginning.starting_flags",
-    "register_encoder": "sf.model.registry",
-    "register_model": "sf.model.registry",
+    "register_encoder": "sf.model.building",
+    "register_model": "sf.model.building",
     "train": "sf.api",
 }
 

@@ -58,7 +58,7 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
 
         gc.disable()  # imports leave nothing to collect, and looking for it takes a fifth of their time
         from sf.run.children.verdict import ChildError  # noqa: PLC0415
-        from sf.run.plan import make_plan  # noqa: PLC0415  torch is slow to import: not for --help
+        from sf.run.planning import make_plan  # noqa: PLC0415  torch is slow to import: not for --help
         from sf.run.trainer import train  # noqa: PLC0415
 
         gc.freeze()

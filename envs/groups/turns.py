@@ -2,7 +2,7 @@
 
 Every turn is a step of all agents. The one whose turn it is decides, and the actions of the others are ignored. So an
 agent's trajectory goes on through the turns of the others, which is where most of its rewards come from. While it
-waits, the `action_mask` in its observation (`sf.model.action_mask`) allows nothing. So no network is asked there, and
+waits, the `action_mask` in its observation (`sf.model.distributions`) allows nothing. So no network is asked there, and
 none is trained (`sf.learner.loss.masks`). Discounts count turns, not one's own moves.
 
 PettingZoo itself is not imported: any class with the members of `TurnEnv` will do.

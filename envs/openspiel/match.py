@@ -149,7 +149,7 @@ class Match:
         if legal:
             raise UsageError(
                 f"{self._env_id}: player {player} chose action {choice}, which is not legal there: a model of your own "
-                "has to apply the action_mask, as sf.model.action_mask does"
+                "has to apply the action_mask, as sf.model.distributions does"
             )
         return 0  # what OpenSpiel expects of a player who has no action where all act at once
 

@@ -15,7 +15,7 @@ import numpy as np
 from sf.envs.errors import UsageError
 
 ACTION_MASK = "action_mask"
-"""The key of an observation that says which choices are allowed: see `sf.model.action_mask`."""
+"""The key of an observation that says which choices are allowed: see `sf.model.distributions`."""
 
 MOST_CHOICES = 1_000_000  # of all heads: a batch of 2,048 has eight gigabytes of logits then
 

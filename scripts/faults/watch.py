@@ -25,7 +25,8 @@ from sf.counters import COUNTS, counter_fields
 from sf.rows import slot_fields
 from sf.run.children.roles.table import counts
 from sf.run.memory import rows_by_role
-from sf.run.plan import Plan, make_plan
+from sf.run.plan import Plan
+from sf.run.planning import make_plan
 from sf.slots import FREE, TRAINING
 from sf.storage.run_dir import RunDir
 

@@ -109,7 +109,7 @@ def main() -> None:
 
 def _measure_layers(config: Config, layers: Sequence[str], seconds: float, rounds: int) -> dict[str, Any]:
     from sf.bench.layers import LAYERS  # noqa: PLC0415  torch is slow to import: not for --help
-    from sf.run.plan import make_plan  # noqa: PLC0415
+    from sf.run.planning import make_plan  # noqa: PLC0415
 
     plan = make_plan(config)
     if {"inference", "training"} & set(layers):
@@ -129,7 +129,7 @@ def _autotune(config: Config, given: Mapping[str, Any], seconds: float, budget_s
     from sf.bench.autotune import TUNED, Choice, Search, settings_of  # noqa: PLC0415
     from sf.bench.layers import LAYERS  # noqa: PLC0415
     from sf.run.children.verdict import ChildError  # noqa: PLC0415
-    from sf.run.plan import make_plan  # noqa: PLC0415
+    from sf.run.planning import make_plan  # noqa: PLC0415
 
     def measure(settings: Settings) -> float:
         try:

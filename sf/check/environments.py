@@ -43,7 +43,7 @@ def _play(env: str) -> str:
 
 
 def plan(needs: Needs) -> str:
-    from sf.run.plan import make_plan  # noqa: PLC0415  it imports torch, which Doom and Atari do without
+    from sf.run.planning import make_plan  # noqa: PLC0415  it imports torch, which Doom and Atari do without
 
     assert needs.config is not None
     try:

@@ -15,8 +15,8 @@ import tyro
 from sf.commands import cli
 from sf.commands.watched_episodes import GentleInterrupt, say_episode, say_summary, short_names
 from sf.envs.process_guards import keep_working_directory
-from sf.screen.offscreen import without_window
 from sf.screen.projector import Projector, Screen
+from sf.screen.video import without_window
 
 if TYPE_CHECKING:
     from sf.envs import RenderedGroup

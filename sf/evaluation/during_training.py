@@ -13,7 +13,7 @@ from sf.metrics.readable import number
 from sf.metrics.sinks.writer import MetricsWriter, VideoRecord
 from sf.processes.reports import Evaluated, Exploited, Filmed
 from sf.queues import IndexQueue
-from sf.screen.preview import size_of
+from sf.screen.video import size_of
 from sf.storage import video_files
 
 _ONE = {EVALUATE: "an evaluation", FILM: "a video", EXPLOIT: "a computation of exploitability"}

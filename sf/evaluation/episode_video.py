@@ -21,11 +21,9 @@ from sf.envs.spaces.observations import obs_arrays
 from sf.machine import extras
 from sf.play.episodes import Play
 from sf.play.torch_policy import TorchPolicy
-from sf.screen.offscreen import without_window
-from sf.screen.preview import Preview, preview
 from sf.screen.projector import Projector
 from sf.screen.stage import Stage
-from sf.screen.video import Video
+from sf.screen.video import Preview, Video, preview, without_window
 
 _SEED_KEY = 0xF117  # the same for all videos of a run, so that they can be compared
 _MAX_FPS = 25.0

@@ -35,9 +35,9 @@ from sf.learner.optimizer.learning_rate import LearningRate
 from sf.learner.optimizer.optimizer import Optimizer
 from sf.learner.optimizer.step import OptimizerStep
 from sf.learner.training_metrics import SkippedUpdates, TrainingMetrics
+from sf.model.building import build_model
 from sf.model.inference import Flat, num_weights
 from sf.model.normalizers import ReturnNormalizer, RunningMoments
-from sf.model.registry import build_model
 from sf.ranks.ranks import ALONE, Ranks
 
 

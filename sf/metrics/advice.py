@@ -11,14 +11,6 @@ from sf.metrics.policy_progress import PolicyProgress
 _SLOW_S = 60.0
 
 
-def steps_before_update(slots_needed: int, num_actors: int, rollout: int) -> int:
-    """Env steps that are sampled before the learners have `slots_needed` trajectories of `rollout` steps.
-
-    All actors finish their trajectories at about the same time.
-    """
-    return -(-slots_needed // num_actors) * num_actors * rollout
-
-
 def first_update(num_steps: int, sampled: int, steps_per_second: float) -> str:
     """One sentence. num_steps: that come before it; sampled: of these, so far. steps_per_second: 0 if not known."""
     what = f"first update after {num_steps:,} steps"

@@ -19,16 +19,15 @@ from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.observations import is_image
-from sf.model.action_mask import ACTION_MASK, ActionMask
 from sf.model.critic_clock import CriticClock
-from sf.model.encoders.blocks import Convolutional
-from sf.model.encoders.choice import NOT_NORMALISED, encoder_names
-from sf.model.encoders.parts import in_parts
+from sf.model.distributions import ACTION_MASK, ActionMask
+from sf.model.encoders.blocks import Convolutional, in_parts
+from sf.model.encoders.choice import NOT_NORMALISED, build_encoder, encoder_names
 from sf.model.layers import compute_dtype, orthogonal
 from sf.model.normalizers import NoReturnNormalizer, ObsNormalizer, ReturnNormalizer, SymlogReturns, ValueNorm
 from sf.model.recurrent.gru import GRU
 from sf.model.recurrent.lstm import LSTM
-from sf.model.registry import build_encoder, register_model
+from sf.model.registry import register_model
 
 POLICY_GAIN = 0.01  # the first policy is close to uniform (Andrychowicz et al. 2021)
 

@@ -1,19 +1,29 @@
-"""The policy's distribution over actions: independent categorical heads and independent Gaussians.
+"""The policy's distribution over actions: independent categorical heads and independent Gaussians, and action masks.
 
 Its parameters are one row of P numbers for each sample: the logits of all heads one after the other, then the
 means, then the logarithms of the standard deviations of the continuous actions.
+
+An observation called `action_mask` says which choices are allowed. Its numbers are those of all discrete heads one
+after the other, and what is 0 is forbidden: such a choice is never drawn, has probability 0 in the loss, and its logit
+gets no gradient (Huang and Ontañón 2022, "A closer look at invalid action masking in policy gradient algorithms"). If a
+head allows nothing (an agent that waits for its turn), choice 0 counts as the only one, so the head adds nothing to the
+policy's loss and entropy.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
+from typing import cast
 
+import gymnasium as gym
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sf.envs.spaces.actions import ActionSpec
+from sf.envs.errors import UsageError
+from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
 
 # The logit of what is never chosen. Stands for -infinity: its exponential is 0 and 0 times it is 0, not NaN.
 IMPOSSIBLE = -1e9
@@ -103,3 +113,40 @@ def _padded_index(sizes: tuple[int, ...], device: torch.device) -> Tensor:
         start += size
     with torch.inference_mode(False):  # it is kept, and autograd may use it later
         return torch.tensor(index, device=device)
+
+
+class ActionMask:
+    """Forbids choices by the observation `action_mask`, where there is one."""
+
+    def __init__(self, obs_space: gym.spaces.Dict, spec: ActionSpec) -> None:
+        """Raises UsageError for a mask that has not a number for each choice, or none above 0."""
+        self._sizes = list(spec.discrete_sizes)
+        self.is_there = ACTION_MASK in obs_space.spaces
+        if not self.is_there:
+            return
+        shape, num_choices = obs_space[ACTION_MASK].shape or (), sum(self._sizes)
+        if math.prod(shape) != num_choices:
+            raise UsageError(
+                f"observation {ACTION_MASK!r} has {math.prod(shape)} numbers, but the action has {num_choices} "
+                "choices: give a number for each, those of several heads one after the other, or rename the key if it "
+                "is no mask"
+            )
+        if (cast("gym.spaces.Box", obs_space[ACTION_MASK]).high <= 0).all():
+            raise UsageError(
+                f"observation {ACTION_MASK!r} is at most 0 by its space, which would forbid every choice: give 1 for "
+                "what is allowed, and 0 for what is not"
+            )
+
+    def __call__(self, logits: Tensor, obs: Mapping[str, Tensor]) -> Tensor:
+        """logits: [M, L]; obs: {key: [M, ...]} with the mask as it came -> [M, L]."""
+        if not self.is_there:
+            return logits
+        allowed = obs[ACTION_MASK].flatten(1) != 0  # PyTorch cannot order large unsigned integers
+        return torch.where(self._with_a_choice(allowed), logits, IMPOSSIBLE)
+
+    def _with_a_choice(self, allowed: Tensor) -> Tensor:
+        heads = []
+        for head in allowed.split(self._sizes, dim=-1):
+            nothing = ~head.any(dim=-1, keepdim=True)
+            heads.append(torch.cat((head[:, :1] | nothing, head[:, 1:]), dim=-1))
+        return torch.cat(heads, dim=-1)

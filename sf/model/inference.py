@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from sf.config import ModelConfig
 from sf.envs.spaces.actions import ActionSpec
-from sf.model.registry import build_model
+from sf.model.building import build_model
 
 _WORD = 4  # bytes of a number of the vector
 

@@ -1,4 +1,4 @@
-"""Encoders and whole models by name, and `build_model`, with which every process makes its network.
+"""The tables of encoders and whole models by name.
 
 An encoder of one's own is named as `module:Linear`, or registered in a module that is imported before training starts,
 or by a package with an entry point in the group `sf.models`, which is loaded where a name is not known otherwise:
@@ -25,33 +25,21 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import entry_points
-from numbers import Integral
 from typing import Any, TypeVar
 
 import gymnasium as gym
 from torch import nn
-from torch.nn.parameter import is_lazy
 
 from sf.config import ModelConfig
 from sf.envs.custom.named_objects import factory, import_module, split
 from sf.envs.errors import UsageError, place_of, summary
 from sf.envs.spaces.actions import ActionSpec
-from sf.model.layers import Compilable
 
 Factory = TypeVar("Factory", bound=Callable[..., nn.Module])
 
-_MEMBERS: dict[str, Callable[[Any], bool]] = {  # of a model, and what each must be
-    "state_size": lambda found: isinstance(found, Integral),
-    "trunk": lambda found: isinstance(found, nn.Module),
-    "value_norm": lambda found: found is not None,
-    "step": callable,
-    "unroll": callable,
-    "update_normalizers": callable,
-    "update_value_norm": callable,
-}
-
 _encoders: dict[str, Callable[[gym.spaces.Box, ModelConfig], nn.Module]] = {}
 _models: dict[str, Callable[[ModelConfig, gym.spaces.Dict, ActionSpec], nn.Module]] = {}
+_TABLES: dict[str, dict[str, Any]] = {"encoder": _encoders, "model": _models}
 
 
 def register_encoder(name: str) -> Callable[[Factory], Factory]:
@@ -64,52 +52,12 @@ def register_model(name: str) -> Callable[[Factory], Factory]:
     return _register(_models, "model", name)
 
 
-def build_encoder(name: str, space: gym.spaces.Box, config: ModelConfig) -> Any:
-    """A module with `out_size`. Raises ValueError for an unknown name, for what makes no such module, and where `space`
-    does not suit it."""
-    encoder = _built("encoder", name, _look_up(_encoders, "encoder", name), space=space, config=config)
-    if not isinstance(getattr(encoder, "out_size", None), Integral):
-        raise UsageError(f"encoder is {name}, which has no out_size: set it to the number of features that it gives")
-    return encoder
+def make(kind: str, name: str, **arguments: Any) -> Any:
+    """Makes the "encoder" or "model" of that name from the arguments, which it takes by position.
 
-
-def build_model(config: ModelConfig, obs_space: gym.spaces.Dict, action_spec: ActionSpec) -> Any:
-    """The network of `config`: an `ActorCritic`, or what is registered as `config.model`.
-
-    Raises ValueError for an unknown name, for what makes no module, and where an encoder cannot take its observations.
+    Raises ValueError for an unknown name, and for what makes no module.
     """
-    factory = _look_up(_models, "model", config.model)
-    network = _built("model", config.model, factory, config=config, obs_space=obs_space, action_spec=action_spec)
-    _require_members(config.model, network)
-    _require_shapes(network)
-    for module in network.modules():
-        if isinstance(module, Compilable):
-            module.with_loops = config.compile is not False
-    return network
-
-
-def _require_members(name: str, network: nn.Module) -> None:
-    lacks = [member for member, suits in _MEMBERS.items() if not suits(getattr(network, member, None))]
-    if lacks:
-        raise UsageError(
-            f"model is {name}, which has no {', no '.join(lacks)}: give it what docs/extending.md's own_model.py has: "
-            "state_size (a number), trunk (a module), value_norm, and the methods step, unroll, update_normalizers "
-            "and update_value_norm"
-        )
-
-
-def _require_shapes(network: nn.Module) -> None:
-    tensors = {**dict(network.named_parameters()), **dict(network.named_buffers())}
-    lazy = [name for name, tensor in tensors.items() if is_lazy(tensor)]
-    if lazy:
-        raise UsageError(
-            f"the network has no shape for {', '.join(lazy)} before its first forward pass: name the sizes of its "
-            "layers in __init__, without lazy modules"
-        )
-
-
-def _built(kind: str, name: str, factory: Callable[..., Any], **arguments: Any) -> nn.Module:
-    """What the factory makes of the arguments, which it takes by position."""
+    factory = _look_up(_TABLES[kind], kind, name)
     called = f"{kind} is {name}: it must be a torch.nn.Module, or a function that makes one, of {', '.join(arguments)}"
     if isinstance(factory, type) and not issubclass(factory, nn.Module):
         raise UsageError(f"{called}, and is a class of another kind")
@@ -184,8 +132,3 @@ def _find_in_module(table: dict[str, Any], kind: str, name: str) -> Any:
             "name"
         )
     return found
-
-
-# The built-in ones register themselves, before one of a user's could take their names.
-from sf.model import actor_critic  # noqa: E402, F401
-from sf.model.encoders import boards, convnets, maps, symbols, vectors  # noqa: E402, F401

@@ -17,7 +17,7 @@ from sf.envs.openspiel.family import PREFIX
 from sf.envs.seeding import env_seed
 from sf.evaluation.endless import OF_SEVERAL_AGENTS, EndlessWatch
 from sf.evaluation.task import EvaluationTask, evaluate
-from sf.model.registry import build_model
+from sf.model.building import build_model
 from sf.play.exploitability import exploitability, information_states, mixture, require_no_memory, tabular
 from sf.play.opponents import RANDOM, Opponent
 from sf.play.torch_policy import TorchPolicy

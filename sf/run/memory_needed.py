@@ -6,14 +6,11 @@ Simulators and libraries come on top.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sf.envs.errors import UsageError
 from sf.rows import bytes_per_slot, slot_fields
+from sf.run.plan import Plan
 from sf.weights import NUM_COPIES
-
-if TYPE_CHECKING:
-    from sf.run.plan import Plan
 
 _FLOAT = 4
 _KEPT = 2 * 3  # copies of the weights in RAM, by policy, for a successor of the learner: twice with Adam's two moments

@@ -16,7 +16,8 @@ from sf.ranks.place import Place
 from sf.run.beginning import initial_weights
 from sf.run.joining import Joined, joined
 from sf.run.lifetime import Run
-from sf.run.plan import Plan, make_plan
+from sf.run.plan import Plan
+from sf.run.planning import make_plan
 from sf.run.record_hooks import OnRecord
 from sf.storage.earlier_run import left_behind
 from sf.storage.run_log import RunLog

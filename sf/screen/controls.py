@@ -9,10 +9,9 @@ import numpy as np
 from sf.envs import EnvSpec
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
-from sf.screen.console import Console
+from sf.screen.console import Console, Line
 from sf.screen.key_map import NOTHING, ORDER, KeyMap, key_map
 from sf.screen.keyboard import Keyboard
-from sf.screen.legend import Line
 
 _NEXT_PAGE = "page down"
 

@@ -1,13 +1,19 @@
-"""A screen that is a file: an mp4 or gif, which ffmpeg writes while the pictures come."""
+"""Videos: a screen that is a file, an mp4 or gif, which ffmpeg writes while the pictures come, and a small GIF of it.
+
+TensorBoard shows no other moving pictures than a GIF.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import re
+import struct
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +21,21 @@ from sf.machine.extras import how_to_install
 from sf.processes.creator import die_with_creator
 from sf.storage import output_file
 from sf.storage.run_dir import temporary_beside
+
+_SDL_DRIVERS = ("SDL_VIDEODRIVER", "SDL_AUDIODRIVER")
+
+
+@contextmanager
+def without_window() -> Iterator[None]:
+    """SDL, which pygame draws with, looks for no screen and no sound inside, and so complains of none."""
+    added = [name for name in _SDL_DRIVERS if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, "dummy"))
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
 
 # Browsers play H.264 only with half the colour resolution. With the index first, they begin before they have it all.
 _MP4 = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-preset", "veryfast", "-crf", "24", "-movflags", "+faststart"]
@@ -129,3 +150,55 @@ class Video:
             self._process.communicate()
             self._process = None
         self._temporary.unlink(missing_ok=True)
+
+
+MAX_BYTES = 400_000
+_MAX_PICTURES = 160
+_MAX_FPS = 10.0
+_PREVIEW_PALETTE = (
+    "split[a][b];[a]palettegen=max_colors=64:stats_mode=diff[p];[b][p]paletteuse=dither=none:diff_mode=rectangle"
+)
+_SMALLER = 0.75  # width and height of the next attempt
+_SMALLEST = 48  # pixels of width
+
+
+class Preview(NamedTuple):
+    """gif: a whole file, which plays as fast as the video."""
+
+    gif: bytes
+    width: int
+    height: int
+
+
+def preview(video: Path, seconds: float, width: int) -> Preview:
+    """Of a video of this length and width, as large as fits into `MAX_BYTES`. Raises ValueError where ffmpeg fails."""
+    fps = min(_MAX_FPS, _MAX_PICTURES / max(seconds, 1e-3))
+    width = min(width, 400)
+    gif = _preview_gif(video, fps, width)
+    while len(gif) > MAX_BYTES and width > _SMALLEST:
+        width = int(width * _SMALLER)
+        gif = _preview_gif(video, fps, width)
+    return Preview(gif, *size_of(gif))
+
+
+def size_of(gif: bytes) -> tuple[int, int]:
+    """Width and height."""
+    return struct.unpack("<HH", gif[6:10])
+
+
+def _preview_gif(video: Path, fps: float, width: int) -> bytes:
+    import imageio_ffmpeg  # noqa: PLC0415  an extra
+
+    done = subprocess.run(
+        [
+            *(imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-nostdin", "-threads", "1", "-i", f"file:{video}"),
+            *("-filter_complex", f"fps={fps:.4f},scale={width}:-2:flags=area,{_PREVIEW_PALETTE}"),
+            *("-threads", "1", "-loop", "0", "-f", "gif", "-"),
+        ],
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode != 0 or not done.stdout:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise ValueError(f"{video} has no preview: {said[-1] if said else f'ffmpeg ended with {done.returncode}'}")
+    return done.stdout

@@ -2,7 +2,7 @@
 
 from sf.bench import layers
 from sf.config import Config
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 
 
 def test_a_layer_is_measured_for_its_time_though_the_preset_of_a_run_ends_sooner(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from sf.config import Config
 from sf.learner.compiled.compiled_step import CompiledStep
 from sf.model.compiled_acting import CompiledActing
 from sf.native import kernels, library, programs
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 
 with_compiler = pytest.mark.skipif(kernels.why_not() is not None, reason="this machine has no C++ compiler")
 

@@ -8,7 +8,7 @@ import pytest
 from sf.bench.layers import LAYERS
 from sf.bench.simulation import simulate
 from sf.config import Config
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 
 
 @pytest.mark.parametrize(

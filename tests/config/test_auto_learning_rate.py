@@ -5,7 +5,7 @@ import pytest
 from sf.config import Config
 from sf.config.auto_learning_rate import with_learning_rate
 from sf.run.beginning.starting_flags import make_config
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 
 
 def learner_with(has_memory=False, num_continuous=0, **flags):

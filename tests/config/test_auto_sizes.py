@@ -4,7 +4,7 @@ import pytest
 
 from sf.config import Config
 from sf.config.auto_sizes import with_sizes
-from sf.run import plan
+from sf.run import planning
 
 AUTO = {"rollout": "auto", "batch_size": "auto", "num_batches_per_epoch": 8}
 
@@ -96,11 +96,11 @@ def test_actors_that_players_play_are_left_out(past_share, num_policies, expecte
         seen.append(num_actors)
         return with_sizes(config, num_actors, has_memory)
 
-    monkeypatch.setattr(plan, "with_sizes", sizes_of)
+    monkeypatch.setattr(planning, "with_sizes", sizes_of)
     workers = {"num_workers": 2, "num_envs_per_worker": 10, "worker_num_splits": 2}
     past = {"past_share": past_share, "snapshot_every_env_steps": 1000} if past_share else {}
     flags = {**AUTO, **workers, **past, "num_policies": num_policies, "device": "cpu"}
-    plan.make_plan(Config().replace(env="openspiel:tic_tac_toe", **flags))
+    planning.make_plan(Config().replace(env="openspiel:tic_tac_toe", **flags))
     assert seen == [expected]
 
 

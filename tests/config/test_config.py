@@ -18,7 +18,7 @@ from sf.commands.cli import parse
 from sf.config import Config, presets
 from sf.config.older import BEFORE_THE_FLAG
 from sf.envs import EnvSpec, Planes
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 from sf.storage.run_dir import RunDir
 
 

@@ -11,7 +11,7 @@ from sf.envs import EnvOptions, StepResult
 from sf.envs.clock import CLOCK, ClockedGroup, with_clock
 from sf.envs.groups.vector import VectorGroup
 from sf.envs.spaces.actions import ActionSpec
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 
 
 def rows_of(group):

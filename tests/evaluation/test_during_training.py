@@ -173,7 +173,7 @@ def test_after_the_death_of_the_evaluator_the_next_evaluation_is_ordered():
     assert queue.num == 2
 
 
-class Videos:
+class NoVideos:
     def remove_unfinished(self):
         pass
 
@@ -183,7 +183,7 @@ def test_when_the_evaluator_is_given_up_training_decides_over_the_best_checkpoin
     orders, queue, said = make(progress)
     orders.give_if_due()
     assert orders.has_evaluations
-    events = ReportHandler(progress, 1, said.append, orders, None, Videos())
+    events = ReportHandler(progress, 1, said.append, orders, None, NoVideos())
     events.handle(SimpleNamespace(name="evaluator-0", role="evaluator"), GivenUp("it has died"))
     assert not orders.has_evaluations
     progress.env_steps = 1000
@@ -415,7 +415,7 @@ def made(tmp_path):
     return Videos(orders, directories, 4, writer, said.append), directories, written, said
 
 
-def report(*paths, failures=()):
+def filmed(*paths, failures=()):
     videos = [
         {"policy_id": policy_id, "env_steps": 100, "path": str(path), "returns": [1.0, 2.0], "is_cut": False}
         for policy_id, path in enumerate(paths)
@@ -428,7 +428,7 @@ def test_each_policys_video_is_handed_on_with_its_name_and_said(made):
     paths = [video_files.free_path(directory, 100) for directory in directories]
     for path in paths:
         video_files.write_preview(path, GIF)
-    videos.filmed(report(*paths))
+    videos.filmed(filmed(*paths))
     assert [(one.name, one.path) for one in written] == [
         (f"policy_{n:02d}/video", path) for n, path in enumerate(paths)
     ]
@@ -440,7 +440,7 @@ def test_each_policys_video_is_handed_on_with_its_name_and_said(made):
 def test_a_failure_is_said_once_until_a_video_succeeds(made):
     videos, *_, said = made
     for failures in (["no room"], ["no room"], [], ["no room"]):
-        videos.filmed(report(failures=failures))
+        videos.filmed(filmed(failures=failures))
     assert said == ["a video is missing (no room); training goes on, and the next one is tried"] * 2
 
 

@@ -17,7 +17,7 @@ from sf.config import Config
 from sf.envs import UsageError
 from sf.evaluation.episode_video import film, require_drawable
 from sf.play.torch_policy import TorchPolicy
-from sf.screen import preview
+from sf.screen import video as screen_video
 from sf.storage import video_files
 
 
@@ -70,9 +70,9 @@ def _duration(animation, n):
 
 def test_a_small_copy_that_is_too_large_is_made_smaller(pair, monkeypatch):
     video, _ = pair
-    monkeypatch.setattr(preview, "MAX_BYTES", len(video.preview.gif) // 2)
-    smaller = preview.preview(video.path, 1.0, 640)
-    assert len(smaller.gif) <= preview.MAX_BYTES
+    monkeypatch.setattr(screen_video, "MAX_BYTES", len(video.preview.gif) // 2)
+    smaller = screen_video.preview(video.path, 1.0, 640)
+    assert len(smaller.gif) <= screen_video.MAX_BYTES
     assert smaller.width < video.preview.width
 
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from sf.config import Config
 from sf.counters import Counters
 from sf.metrics import progress as progress_module
-from sf.metrics.advice import FEWEST, StaleData, first_update, steps_before_update
+from sf.metrics.advice import FEWEST, StaleData, first_update
 from sf.metrics.meter import Machine
 from sf.metrics.progress import Progress
+from sf.run.plan import Plan
 
 
 @pytest.mark.parametrize(
     ("slots_needed", "num_actors", "steps"), [(32, 32, 2048), (32, 100, 6400), (33, 32, 4096), (8, 3, 576)]
 )
 def test_the_first_batch_is_full_when_enough_actors_have_ended_their_rollouts(slots_needed, num_actors, steps):
-    assert steps_before_update(slots_needed, num_actors, rollout=64) == steps
+    config = SimpleNamespace(slots_per_iteration=slots_needed, rollout=64)
+    plan = SimpleNamespace(config=config, num_policies=1, num_actors=num_actors)
+    assert Plan.num_steps_before_update.fget(plan) == steps
 
 
 @pytest.mark.parametrize(

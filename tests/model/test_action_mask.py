@@ -7,8 +7,8 @@ from torch.distributions import Categorical
 from sf.config import ModelConfig
 from sf.envs.clock import CLOCK
 from sf.envs.spaces.actions import ActionSpec
+from sf.model.building import build_model
 from sf.model.distributions import IMPOSSIBLE, ActionDistribution
-from sf.model.registry import build_model
 
 SPEC = ActionSpec(discrete_sizes=(4, 3), num_continuous=1)
 T, B = 5, 3

@@ -5,8 +5,8 @@ import torch
 
 from sf.config import ModelConfig
 from sf.envs.spaces.actions import ActionSpec
-from sf.model.encoders import parts
-from sf.model.registry import build_model
+from sf.model.building import build_model
+from sf.model.encoders import blocks
 
 SPACE = gym.spaces.Dict(
     {
@@ -159,7 +159,7 @@ def test_images_in_parts_give_the_outputs_and_gradients_of_the_whole(core, share
     obs, state, first = rollout(model)
     found = {}
     for size in (2**40, max(rows.numel() for rows in obs.values()) // 5):
-        monkeypatch.setattr(parts, "_PART", size)
+        monkeypatch.setattr(blocks, "_PART", size)
         model.zero_grad()
         with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
             out = model.unroll(obs, state, first)

@@ -8,8 +8,8 @@ import torch
 from sf.config import ModelConfig
 from sf.envs import Planes, UsageError
 from sf.envs.spaces.actions import ActionSpec
-from sf.model.encoders.choice import encoder_names
-from sf.model.registry import build_encoder, build_model
+from sf.model.building import build_model
+from sf.model.encoders.choice import build_encoder, encoder_names
 
 SMALL = ModelConfig(encoder_conv_mlp_layers=(16,), encoder_mlp_layers=(8,))
 SPEC = ActionSpec((3,), 0)

@@ -8,8 +8,8 @@ import torch
 from sf.config import Config
 from sf.envs import ActionSpec
 from sf.envs.clock import CLOCK
-from sf.model.registry import build_model
-from sf.run.plan import make_plan
+from sf.model.building import build_model
+from sf.run.planning import make_plan
 
 OBS = gym.spaces.Box(-1, 1, (3,), np.float32)
 SPACE = gym.spaces.Dict({"obs": OBS, CLOCK: gym.spaces.Box(0, np.inf, (1,), np.float32)})

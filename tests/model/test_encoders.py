@@ -8,8 +8,10 @@ from torch import nn
 from sf.config import ModelConfig
 from sf.envs.spaces.actions import ActionSpec
 from sf.model.actor_critic import ActorCritic
+from sf.model.building import build_model
+from sf.model.encoders.choice import build_encoder
 from sf.model.encoders.images import ImageShape, PixelConv2d
-from sf.model.registry import build_encoder, build_model, register_encoder, register_model
+from sf.model.registry import register_encoder, register_model
 
 DOOM = gym.spaces.Box(0, 255, (72, 128, 3), np.uint8)
 ATARI = gym.spaces.Box(0, 255, (4, 84, 84), np.uint8)

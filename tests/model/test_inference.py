@@ -8,8 +8,8 @@ import torch
 from sf.config import ModelConfig
 from sf.envs.spaces.actions import ActionSpec
 from sf.model import registry
+from sf.model.building import build_model
 from sf.model.inference import inference_model, load_flat, num_weights, write_flat
-from sf.model.registry import build_model
 
 SPACE = gym.spaces.Dict(
     {

@@ -6,8 +6,8 @@ from torch import nn
 
 from sf.config import ModelConfig
 from sf.envs.spaces.actions import ActionSpec
+from sf.model.building import build_model
 from sf.model.layers import mlp
-from sf.model.registry import build_model
 
 ACTIVATIONS = {"elu": lambda x: np.where(x > 0, x, np.expm1(x)), "relu": lambda x: x * (x > 0), "tanh": np.tanh}
 

@@ -12,8 +12,9 @@ from torch import nn
 from sf.config import Config, ModelConfig
 from sf.envs.errors import UsageError
 from sf.model import registry
-from sf.model.registry import build_encoder, register_encoder
-from sf.run.plan import make_plan
+from sf.model.encoders.choice import build_encoder
+from sf.model.registry import register_encoder
+from sf.run.planning import make_plan
 
 SPACE = gym.spaces.Box(-1.0, 1.0, (3,), np.float32)
 SOURCE = """

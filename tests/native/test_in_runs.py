@@ -11,9 +11,9 @@ import warm
 from sf.config import Config, ModelConfig
 from sf.envs import ActionSpec
 from sf.envs.errors import UsageError
-from sf.model.registry import build_model
+from sf.model.building import build_model
 from sf.native import kernels
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 
 REASON = "this machine has no C++ compiler"
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from sf.model.layers import ELU
 from sf.model.normalizers import ImageNormalizer
-from sf.model.recurrent import compiled
+from sf.model.recurrent import unrolling
 from sf.model.recurrent.gru import GRU
 from sf.model.recurrent.lstm import LSTM
 from sf.native import kernels
@@ -114,8 +114,8 @@ def test_what_many_threads_of_torch_share_is_left_to_them(monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
     assert not kernels.takes_elu(large)
     assert kernels.takes_elu(small)
-    assert not compiled.has_loops(torch.empty(4, 512, 512), torch.empty(512, 256))
-    assert compiled.has_loops(torch.empty(64, 16, 512), torch.empty(16, 256))
+    assert not unrolling.has_loops(torch.empty(4, 512, 512), torch.empty(512, 256))
+    assert unrolling.has_loops(torch.empty(64, 16, 512), torch.empty(16, 256))
 
 
 @pytest.mark.parametrize("core", [GRU, LSTM])
@@ -140,7 +140,7 @@ def test_an_unroll_and_its_gradients_are_those_without_loops(core, num_steps, ba
         gradients = {name: parameter.grad.clone() for name, parameter in module.named_parameters()}
         return {"out": out.detach(), "x": leaves[0].grad, "state": leaves[1].grad} | gradients
 
-    assert compiled.has_loops(x.to(dtype), state)
+    assert unrolling.has_loops(x.to(dtype), state)
     ours, theirs = unroll(), eager(unroll)
     for name, expected in theirs.items():
         # In bfloat16 a number that falls to the other side of a tie goes through the steps that follow.

@@ -17,8 +17,7 @@ from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
 from sf.evaluation.results import Evaluation
 from sf.play.contestants import find_contest
 from sf.play.episodes import Play, Played
-from sf.play.kinds.random_player import RandomPlayer
-from sf.play.opponents import Opponent, is_name
+from sf.play.opponents import Opponent, RandomPlayer, is_name
 from sf.play.torch_policy import TorchPolicy
 from sf.storage import checkpoint
 

@@ -11,7 +11,7 @@ from sf.config import Config
 from sf.league import record
 from sf.league.record import Player, Reference
 from sf.players.snapshots import Snapshots
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 from sf.storage import checkpoint
 
 DUEL = {"env": "toy_match_rps", "past_share": 0.2, "device": "cpu"}

@@ -3,7 +3,7 @@
 import pytest
 
 from sf.processes import torch_runtime
-from sf.run import plan
+from sf.run import planning
 from sf.run.beginning.starting_flags import make_config
 
 
@@ -28,7 +28,7 @@ def test_precision_follows_the_hardware_and_the_core(precision, has_it, has_memo
 def test_the_preset_for_vectors_has_bfloat16_with_a_recurrent_core_alone(core, monkeypatch):
     monkeypatch.setattr(torch_runtime, "has_bfloat16", lambda device: True)
     found = {
-        env: plan.make_plan(make_config(env=env, core=core, device="cpu")).bfloat16
+        env: planning.make_plan(make_config(env=env, core=core, device="cpu")).bfloat16
         for env in ("CartPole-v1", "Pendulum-v1")
     }
     assert found == {"CartPole-v1": core != "none", "Pendulum-v1": False}

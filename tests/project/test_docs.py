@@ -30,7 +30,7 @@ from sf.bench.command import BenchFlags
 from sf.config import Config
 from sf.envs import describe
 from sf.envs.libraries.packages import PACKAGES
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 from sf.run.trainer import train
 from sf.storage import checkpoint, checkpoint_names
 from sf.storage.run_dir import RunDir

@@ -16,7 +16,7 @@ from sf import envs
 from sf.commands import cli
 from sf.config import Config
 from sf.envs import StepResult
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 
 EXAMPLES = Path(__file__).parent.parent.parent / "docs" / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("own_*.py"))
@@ -154,7 +154,7 @@ def test_an_installed_package_is_found_by_its_entry_points(tmp_path):
         "from sf.envs import EnvOptions\n"
         "print(envs.describe('my_bandit', EnvOptions()).action_space, 'torch' in sys.modules)\n"
         "from sf.config import ModelConfig\n"
-        "from sf.model.registry import build_encoder\n"
+        "from sf.model.encoders.choice import build_encoder\n"
         "box = envs.describe('my_bandit', EnvOptions()).obs_space['obs']\n"
         "print(build_encoder('my_linear', box, ModelConfig()).out_size)"
     )

@@ -7,9 +7,9 @@ import socket
 
 import pytest
 
-from sf.ranks import network
-from sf.ranks.network import choose_interface, interface_towards
+from sf.ranks import ranks
 from sf.ranks.place import Place
+from sf.ranks.ranks import choose_interface, interface_towards
 
 ONE_MACHINE, TWO_MACHINES = Place(0, 2, 0, 2), Place(0, 2, 0, 1)
 
@@ -25,14 +25,14 @@ def test_ranks_of_one_machine_can_be_reached_from_there_alone():
 
 
 def test_ranks_of_several_machines_use_the_interface_towards_the_first(monkeypatch):
-    monkeypatch.setattr(network, "interface_towards", lambda host: f"towards {host}")
+    monkeypatch.setattr(ranks, "interface_towards", lambda host: f"towards {host}")
     choose_interface(TWO_MACHINES)
     assert os.environ["GLOO_SOCKET_IFNAME"] == "towards 127.0.0.1"
 
 
 def test_the_first_machine_whose_own_name_means_loopback_uses_the_interface_of_the_default_route(monkeypatch):
     found = {"127.0.0.1": "lo", "192.0.2.1": "eth0"}
-    monkeypatch.setattr(network, "interface_towards", found.get)
+    monkeypatch.setattr(ranks, "interface_towards", found.get)
     choose_interface(TWO_MACHINES)
     assert os.environ["GLOO_SOCKET_IFNAME"] == "eth0"
 
@@ -41,7 +41,7 @@ def test_what_the_user_has_chosen_stays(monkeypatch):
     os.environ["GLOO_SOCKET_IFNAME"] = "ib0"
     choose_interface(ONE_MACHINE)
     assert os.environ["GLOO_SOCKET_IFNAME"] == "ib0"
-    monkeypatch.setattr(network, "interface_towards", lambda host: None)
+    monkeypatch.setattr(ranks, "interface_towards", lambda host: None)
     del os.environ["NCCL_SOCKET_IFNAME"]
     choose_interface(TWO_MACHINES)
     assert "NCCL_SOCKET_IFNAME" not in os.environ

@@ -13,7 +13,7 @@ from sf.ranks.place import FAILURE, FINAL_FAILURE, USER_ERROR, Place
 from sf.ranks.rendezvous import Rendezvous
 from sf.run import joining
 from sf.run.children.verdict import ChildError
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from sf import make_config
 from sf.envs.errors import UsageError
 from sf.run import memory_needed
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import pytest
 
 from sf import make_config
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 
 # 64 trajectories an iteration, of 960 and more that may wait, and 80 versions for each.
 MANY = {

@@ -7,7 +7,7 @@ from sf.run.children.roles.links import Links
 from sf.run.children.roles.role import Start
 from sf.run.children.roles.table import counts
 from sf.run.memory import RunMemory
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 from sf.storage.run_dir import RunDir
 
 

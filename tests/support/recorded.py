@@ -14,7 +14,7 @@ from sf.learner.batches.choice import make_loader
 from sf.processes.reports import LearnerFinished, LearnerReady
 from sf.processes.torch_runtime import configure
 from sf.run.lifetime import Run
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 from sf.storage.run_dir import RunDir
 from sf.weights import PolicyWorkers, SharedWeights
 

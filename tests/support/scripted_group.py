@@ -69,7 +69,7 @@ class Stage:
     ):
         flags = {"num_envs_per_worker": 4, "rollout": 4, "batch_size": 4, "decorrelate_episodes": True, **flags}
         config = Config().replace(env="toy_match_rps", num_workers=1, device="cpu", seed=3, **flags)
-        monkeypatch.setattr("sf.run.plan.describe", lambda env, options: spec)
+        monkeypatch.setattr("sf.run.planning.describe", lambda env, options: spec)
         self.memory = allocate(config, tmp_path)
         steps = [0] * config.population.num_policies
         start = Start(0, num_before, self.memory, Links(), steps, lambda policy_id: {}, resumed_episodes)

@@ -6,7 +6,7 @@ from sf import envs
 from sf.config import Config
 from sf.envs import ActionSpec
 from sf.envs.spaces import space_json
-from sf.model.registry import build_model
+from sf.model.building import build_model
 from sf.storage.checkpoint import MODEL, Checkpoint
 
 

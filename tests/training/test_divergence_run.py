@@ -20,7 +20,7 @@ from sf.policy.worker import policy_worker
 from sf.processes.reports import RolledBack, SaveFailed
 from sf.run.children.verdict import ChildError
 from sf.run.lifetime import Run
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
 

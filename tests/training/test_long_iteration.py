@@ -11,7 +11,7 @@ from sf.learner.worker import learner
 from sf.policy.worker import policy_worker
 from sf.processes.stopping import StopFlag
 from sf.run.lifetime import Run
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
 

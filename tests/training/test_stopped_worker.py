@@ -9,7 +9,7 @@ from sf.config import Config
 from sf.requests import WorkerChannel
 from sf.rollout.worker import rollout_worker
 from sf.run.lifetime import Run
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 from sf.storage.run_dir import RunDir
 
 TAKEN_BEFORE = 50  # messages

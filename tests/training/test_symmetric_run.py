@@ -8,7 +8,7 @@ from runs import DEVICE
 from sf import train
 from sf.config import Config
 from sf.envs.errors import UsageError
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 
 AUGMENTED = {"augment_by_symmetry": True, "num_epochs": 2, "num_batches_per_epoch": 2, "device": DEVICE}
 

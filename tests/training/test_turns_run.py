@@ -14,7 +14,7 @@ from sf.learner.update import Updater
 from sf.processes.reports import LearnerFinished
 from sf.processes.torch_runtime import configure
 from sf.run.lifetime import Run
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 from sf.storage.run_dir import RunDir
 from sf.weights import PolicyWorkers, SharedWeights
 

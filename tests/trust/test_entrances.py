@@ -144,7 +144,7 @@ def test_a_policy_that_is_loaded_runs_nothing(what, path):
 
 def begun_with_theirs():
     from sf.run.beginning import initial_weights  # noqa: PLC0415
-    from sf.run.plan import make_plan  # noqa: PLC0415
+    from sf.run.planning import make_plan  # noqa: PLC0415
 
     own = {"env": "toy_identity", "encoder_mlp_layers": [16], "device": "cpu"}
     plan = make_plan(make_config(**own, init_from="theirs"))

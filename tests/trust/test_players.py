@@ -13,7 +13,7 @@ from sf.players.worker import _Players
 from sf.psro import record
 from sf.psro.exploit import EXPLOITED, pin
 from sf.psro.search import Search
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 from sf.storage import checkpoint
 
 NET = "theirs:Net"

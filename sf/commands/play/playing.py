@@ -16,7 +16,7 @@ from sf.envs.spaces.actions import ACTION_MASK
 from sf.evaluation.results import Evaluation
 from sf.metrics.readable import number
 from sf.play.episodes import Play, Played
-from sf.play.kinds.human_player import HumanPlayer
+from sf.play.human_player import HumanPlayer
 from sf.screen.console import Console
 from sf.screen.controls import Controls, WindowClosedError
 from sf.screen.keyboard import Keyboard

@@ -27,8 +27,8 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.learner.gradients.share import Share
 from sf.learner.gradients.worker import Backward, Forward, Inputs, SharedPart, Sizes, gradient_worker
 from sf.model.actor_critic import UnrollOutput
+from sf.model.building import build_model
 from sf.model.inference import write_flat
-from sf.model.registry import build_model
 
 _ROUNDING = 1e-6
 _MOST_DEATHS = 10  # of workers that are replaced

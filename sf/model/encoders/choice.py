@@ -1,15 +1,24 @@
-"""Which encoder each observation gets."""
+"""Which encoder each observation gets, and how it is made.
+
+The built-in encoders register themselves here, before one of a user's could take their names.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Integral
+from typing import Any
 
 import gymnasium as gym
 
+from sf.config import ModelConfig
+from sf.envs.errors import UsageError
 from sf.envs.spaces.observations import is_image
 from sf.envs.spaces.planes import Planes
 from sf.envs.spaces.symbol_grids import is_symbols
+from sf.model.encoders import boards, symbols, vectors  # noqa: F401
 from sf.model.encoders.images import ImageShape
+from sf.model.registry import make
 
 NOT_NORMALISED = ("symbols", "planes", "map")  # codes have no mean, and a zero of a board is an empty square
 SMALLEST_IMAGE = 36  # pixels of its shorter side that the convolutions of "simple" can do with
@@ -26,6 +35,15 @@ def encoder_names(named: str, boxes: Mapping[str, gym.spaces.Box], any_planes: b
     return {
         key: named if named != "auto" and kind == meant else _automatic(kind, boxes[key]) for key, kind in kinds.items()
     }
+
+
+def build_encoder(name: str, space: gym.spaces.Box, config: ModelConfig) -> Any:
+    """A module with `out_size`. Raises ValueError for an unknown name, for what makes no such module, and where `space`
+    does not suit it."""
+    encoder = make("encoder", name, space=space, config=config)
+    if not isinstance(getattr(encoder, "out_size", None), Integral):
+        raise UsageError(f"encoder is {name}, which has no out_size: set it to the number of features that it gives")
+    return encoder
 
 
 def _kind(box: gym.spaces.Box, any_planes: bool) -> str:

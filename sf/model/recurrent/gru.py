@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sf.model.layers import Compilable, compute_dtype
-from sf.model.recurrent import compiled
+from sf.model.recurrent import unrolling
 from sf.model.recurrent.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
 
 
@@ -43,8 +43,8 @@ class GRU(Compilable):
         dtype = compute_dtype(self.weight_ih)
         x_gates = F.linear(x.to(dtype), self.weight_ih, self.bias_ih)
         h_gates = F.linear(h.to(dtype), self.weight_hh, self.bias_hh)
-        if self.with_loops and compiled.has_loops(x_gates, state) and not torch.is_grad_enabled():
-            h = compiled.gru_step(x_gates, h_gates, h)
+        if self.with_loops and unrolling.has_loops(x_gates, state) and not torch.is_grad_enabled():
+            h = unrolling.gru_step(x_gates, h_gates, h)
         else:
             h = _cell(x_gates.to(h.dtype), h_gates.to(h.dtype), h)
         return h, h
@@ -52,7 +52,7 @@ class GRU(Compilable):
     def unroll(self, x: Tensor, state: Tensor, first: Tensor) -> Tensor:
         """x [T, B, in], state [B, H], first [T, B] -> output [T, B, H]."""
         x_gates = F.linear(x.to(compute_dtype(self.weight_ih)), self.weight_ih, self.bias_ih)  # [T, B, 3H]
-        unroll = compiled.GRUUnroll if self.with_loops and compiled.has_loops(x_gates, state) else _Unroll
+        unroll = unrolling.GRUUnroll if self.with_loops and unrolling.has_loops(x_gates, state) else _Unroll
         return unroll.apply(x_gates, state, first, self.weight_hh, self.bias_hh)
 
 

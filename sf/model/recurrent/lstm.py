@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sf.model.layers import Compilable, compute_dtype
-from sf.model.recurrent import compiled
+from sf.model.recurrent import unrolling
 from sf.model.recurrent.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
 
 
@@ -43,8 +43,8 @@ class LSTM(Compilable):
         dtype = compute_dtype(self.weight_ih)
         x_gates = F.linear(x.to(dtype), self.weight_ih, self.bias_ih)
         h_gates = F.linear(h.to(dtype), self.weight_hh, self.bias_hh)
-        if self.with_loops and compiled.has_loops(x_gates, state) and not torch.is_grad_enabled():
-            h, c = compiled.lstm_step(x_gates, h_gates, c)
+        if self.with_loops and unrolling.has_loops(x_gates, state) and not torch.is_grad_enabled():
+            h, c = unrolling.lstm_step(x_gates, h_gates, c)
         else:
             h, c = _cell(x_gates.to(h.dtype), h_gates.to(h.dtype), c)
         return h, torch.cat((h, c), dim=-1)
@@ -53,7 +53,7 @@ class LSTM(Compilable):
         """x [T, B, in], state [B, 2H], first [T, B] -> output [T, B, H]."""
         dtype = compute_dtype(self.weight_ih)
         x_gates = F.linear(x.to(dtype), self.weight_ih, self.bias_ih + self.bias_hh)  # [T, B, 4H]
-        unroll = compiled.LSTMUnroll if self.with_loops and compiled.has_loops(x_gates, state) else _Unroll
+        unroll = unrolling.LSTMUnroll if self.with_loops and unrolling.has_loops(x_gates, state) else _Unroll
         return unroll.apply(x_gates, state, first, self.weight_hh)
 
 

@@ -122,7 +122,7 @@ def _preset_of_kind(env: str, flags: Mapping[str, Any]) -> str | None:
     try:
         return presets.name_for_spec(describe(env, EnvOptions(**options)))
     except (ValueError, EnvError):
-        return None  # sf.run.plan describes it again, and says what is wrong
+        return None  # sf.run.planning describes it again, and says what is wrong
 
 
 def _network_of(init_from: str | None) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.update import Updater
+from sf.model.building import build_model
 from sf.model.inference import num_weights
-from sf.model.registry import build_model
 
 T, B = 4, 8
 SPEC = EnvSpec(

@@ -10,7 +10,7 @@ from sf.config import LearnerConfig, ModelConfig
 from sf.envs import ActionSpec
 from sf.learner.optimizer.learning_rate import LearningRate
 from sf.learner.optimizer.optimizer import Optimizer, hidden_matrices
-from sf.model.registry import build_model
+from sf.model.building import build_model
 
 with_muon = pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this PyTorch has no Muon")
 SPACE = gym.spaces.Dict(

@@ -11,7 +11,7 @@ from sf.commands import cli
 from sf.config import Config
 from sf.run.beginning.compatibility import require_fits
 from sf.run.beginning.initial_weights import saved_env_steps
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir

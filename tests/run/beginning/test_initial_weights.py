@@ -17,7 +17,7 @@ from sf.learner.state import LearnerState
 from sf.play.torch_policy import TorchPolicy
 from sf.run.beginning import compatibility, initial_weights
 from sf.run.beginning.starting_flags import make_config
-from sf.run.plan import make_plan
+from sf.run.planning import make_plan
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir

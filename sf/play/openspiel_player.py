@@ -19,7 +19,7 @@ from sf.envs.openspiel.group import OBSERVATION
 from sf.envs.openspiel.views import Views
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ACTION_MASK
-from sf.play.kinds.one_by_one import OneByOne
+from sf.play.player import OneByOne
 
 _MCTS = "mcts"
 _EXPLORATION = 2.0  # the constant of UCT, for returns between -1 and 1, as in OpenSpiel's own examples

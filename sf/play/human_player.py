@@ -8,7 +8,7 @@ import numpy as np
 
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
-from sf.play.kinds.one_by_one import OneByOne
+from sf.play.player import OneByOne
 
 Choose = Callable[[int, np.ndarray | None], Sequence[int]]
 
