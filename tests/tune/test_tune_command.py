@@ -159,7 +159,7 @@ def test_runs_at_once_are_as_many_as_there_are_and_as_have_cores_for_all_their_w
     file["flags"] = {name: value for name, value in file["flags"].items() if name not in file["search"]}
     (tmp_path / "tune.yaml").write_text(yaml.safe_dump(file))
     opened = []
-    monkeypatch.setattr("sf.sweep.launchers.places.num_usable_cores", lambda: 64)
+    monkeypatch.setattr("sf.sweep.launchers.local.num_usable_cores", lambda: 64)
     monkeypatch.setattr(LocalLauncher, "open", lambda self, directory, places, say: opened.append(places))
     monkeypatch.setattr(Tuner, "run", lambda self, signals: None)
     monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path)])
