@@ -38,8 +38,8 @@ from learning.trainers.sb3 import StableBaselines3
 from learning.trainers.trainer import Trainer
 from learning.trainers.trees import tree_of
 
-from sf.commands import cli
 from sf.storage import run_lock
+from sf.tools.commands import cli
 
 say = partial(print, flush=True)
 

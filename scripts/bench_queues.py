@@ -38,10 +38,10 @@ import numpy as np
 import tyro
 from process_session import run_bounded
 
-from sf.arrays import Field, SharedArrays
-from sf.processes.creator import die_with_creator
-from sf.queues import IndexQueue, Queues, make_queues
-from sf.rollout.config import SamplerConfig
+from sf.config.flags.sampler import SamplerConfig
+from sf.shared.queues import IndexQueue, Queues, make_queues
+from sf.system.arrays import Field, SharedArrays
+from sf.system.processes.creator import die_with_creator
 
 KINDS = get_args(get_type_hints(SamplerConfig)["queues"])
 CLIENTS = (1, 8, 72)

@@ -24,16 +24,16 @@ import json_file
 import torch
 import torch.distributed
 
-from sf.arrays import SharedArrays
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.update import Updater
-from sf.processes.torch_runtime import configure
 from sf.ranks.ranks import ALONE, DistributedRanks, Ranks
-from sf.rows import slot_fields
-from sf.run.beginning.starting_flags import make_config
 from sf.run.plan import Plan
 from sf.run.planning import make_plan
+from sf.run.startup.starting_flags import make_config
+from sf.shared.rows import slot_fields
+from sf.system.arrays import SharedArrays
+from sf.system.processes.torch_runtime import configure
 
 _CPU = torch.device("cpu")
 _WARM_UP = 2  # iterations

@@ -126,9 +126,9 @@ def sampler(envs_per_worker: tuple[int, ...], rounds: int, seconds: float) -> di
     """By the number of games of a worker: decisions a second of bare loops and of the sampler, in turn, with random
     actions, and the median of their ratio.
     """
-    from sf.bench.layers import LAYERS  # noqa: PLC0415  torch
-    from sf.commands import cli  # noqa: PLC0415
     from sf.run.planning import make_plan  # noqa: PLC0415
+    from sf.tools.bench.layers import LAYERS  # noqa: PLC0415  torch
+    from sf.tools.commands import cli  # noqa: PLC0415
 
     found: dict[int, dict[str, list[float]]] = {num: {"simulation": [], "sampler": []} for num in envs_per_worker}
     with tempfile.TemporaryDirectory() as folder:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sf.commands.ends import fail
 from sf.storage import output_file, text_files
+from sf.tools.commands.ends import fail
 
 
 def require_writable(path: Path | None, *, is_new: bool = False) -> None:

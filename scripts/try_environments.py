@@ -33,9 +33,9 @@ from typing import Any
 import tyro
 import yaml
 
-from sf.commands import cli
 from sf.metrics.readable import number
 from sf.storage.run_dir import write_atomically
+from sf.tools.commands import cli
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 LIST = REPOSITORY / "scripts" / "environments_to_try.yaml"

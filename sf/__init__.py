@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from sf.__main__ import main
     from sf.api import train
     from sf.config import Config
+    from sf.evaluation.play.load import load_policy
     from sf.model.building import register_encoder, register_model
-    from sf.play.load import load_policy
-    from sf.run.beginning.starting_flags import make_config
+    from sf.run.startup.starting_flags import make_config
 
 # A thread of PyTorch's that has nothing to do sleeps, in place of taking a core that another process needs. Its library
 # reads this when torch is imported.
@@ -23,9 +23,9 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _MODULES = {
     "Config": "sf.config",
-    "load_policy": "sf.play.load",
+    "load_policy": "sf.evaluation.play.load",
     "main": "sf.__main__",
-    "make_config": "sf.run.beginning.starting_flags",
+    "make_config": "sf.run.startup.starting_flags",
     "register_encoder": "sf.model.building",
     "register_model": "sf.model.building",
     "train": "sf.api",

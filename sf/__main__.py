@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from sf.commands import ends
+from sf.tools.commands import ends
 
 if TYPE_CHECKING:
     from sf.config import Config
@@ -20,26 +20,26 @@ def main(**defaults: Any) -> None:
     defaults: flags that the command line need not name, for a script that trains an environment of its own.
     """
     with ends.quiet_end():
-        from sf.processes.main_module import end_if_imported_again  # noqa: PLC0415
+        from sf.system.processes.main_module import end_if_imported_again  # noqa: PLC0415
 
         end_if_imported_again()
         from sf.ranks.agent import end_with_agent  # noqa: PLC0415
 
         end_with_agent()
         if "--check" in sys.argv:
-            from sf.check.command import main as check  # noqa: PLC0415
+            from sf.tools.check.command import main as check  # noqa: PLC0415
 
             check(defaults)
 
-        from sf.processes.main_module import leaves_threads_behind  # noqa: PLC0415
+        from sf.system.processes.main_module import leaves_threads_behind  # noqa: PLC0415
 
         with leaves_threads_behind():
             _train(defaults)
 
 
 def _train(defaults: dict[str, Any]) -> NoReturn:
-    from sf.commands import cli  # noqa: PLC0415
-    from sf.processes.stopping import ended_by_ctrl_c  # noqa: PLC0415
+    from sf.system.processes.stopping import ended_by_ctrl_c  # noqa: PLC0415
+    from sf.tools.commands import cli  # noqa: PLC0415
 
     with ended_by_ctrl_c():
         config = cli.parse(defaults=defaults)
@@ -75,9 +75,9 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
 
 
 def _launch(config: Config) -> NoReturn:
-    from sf.arrays import available_memory  # noqa: PLC0415
     from sf.ranks.launcher import launch, require_memory  # noqa: PLC0415
     from sf.run.children.restarts import RestartBudget  # noqa: PLC0415
+    from sf.system.arrays import available_memory  # noqa: PLC0415
 
     with ends.exit_status():
         require_memory(config.ranks.num_learners, available_memory())

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from sf.config import Config
-from sf.processes.main_module import end_if_imported_again, hidden_unless_a_file
-from sf.run.beginning.starting_flags import make_config
+from sf.run.startup.starting_flags import make_config
 from sf.storage.run_dir import RunDir
 from sf.storage.text_files import printable
+from sf.system.processes.main_module import end_if_imported_again, hidden_unless_a_file
 
 
 def train(
@@ -52,7 +52,7 @@ def train(
     config = config or make_config(**flags)
 
     from sf.run import trainer  # noqa: PLC0415  torch is slow to import: not for what is wrong with the flags
-    from sf.run.beginning import initial_weights  # noqa: PLC0415
+    from sf.run.startup import initial_weights  # noqa: PLC0415
 
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     try:

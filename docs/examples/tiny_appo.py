@@ -26,16 +26,16 @@ from torch import nn
 from torch.distributions import Categorical
 from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_parameters
 
-from sf.arrays import Field, SharedArrays
 from sf.envs import EnvOptions, StepResult, make_group
 from sf.learner.loss.ppo import ppo_loss
 from sf.learner.loss.term import LossSettings
 from sf.learner.loss.vtrace import vtrace
-from sf.processes.creator import die_with_creator
-from sf.queues import StopRequested
-from sf.requests import Channels
-from sf.slots import SlotPool
-from sf.weights import SharedWeights, SharedWeightsSpec
+from sf.shared.queues import StopRequested
+from sf.shared.requests import Channels
+from sf.shared.slots import SlotPool
+from sf.shared.weights import SharedWeights, SharedWeightsSpec
+from sf.system.arrays import Field, SharedArrays
+from sf.system.processes.creator import die_with_creator
 
 NUM_WORKERS = 2
 NUM_ENVS = 8  # of each worker; N

@@ -1,8 +1,8 @@
 """All information states of a game, with what the environment shows there: a policy is known as a whole from them.
 
 An information state is all that a player knows when it acts. The strategy of a player is a distribution over actions
-for each of its own, and how far it can be exploited follows from these numbers alone. `sf.play.exploitability` fills
-them in.
+for each of its own, and how far it can be exploited follows from these numbers alone.
+`sf.evaluation.play.exploitability` fills them in.
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ from typing import Any
 
 import yaml
 
-from sf.commands import cli
 from sf.storage import output_file
 from sf.storage.run_records import read_records
+from sf.tools.commands import cli
 
 SPACE = {
     "learning_rate": {"low": 0.00003, "high": 0.03, "log": True},

@@ -74,18 +74,19 @@ def commands() -> list[str]:
 
 
 def flags_of(command: str) -> tuple[type, str]:
-    """The dataclass of a command's flags, which it hands to `sf.commands.cli.parse_flags`, and its description."""
+    """The dataclass of a command's flags, which it hands to `sf.tools.commands.cli.parse_flags`, and its
+    description."""
     module, function = entry_points()[command.partition(" ")[0]].split(":")
 
     def found(kind: type, prog: str, description: str, *_: object, **__: object) -> None:
         raise _Found(kind, description)
 
     try:
-        with mock.patch("sf.commands.cli.parse_flags", found), mock.patch("sys.argv", command.split()):
+        with mock.patch("sf.tools.commands.cli.parse_flags", found), mock.patch("sys.argv", command.split()):
             getattr(importlib.import_module(module), function)()
     except _Found as carrier:
         return carrier.args
-    raise ValueError(f"{command} parses no flags: let it do so with sf.commands.cli.parse_flags")
+    raise ValueError(f"{command} parses no flags: let it do so with sf.tools.commands.cli.parse_flags")
 
 
 def page() -> str:

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sf.commands import cli
+from sf.tools.commands import cli
 
 STARTS_WITHIN_S = 600
 MB = 1 << 20

@@ -1,4 +1,4 @@
-"""Draw how a population evolved; sf.report.population says what the picture shows.
+"""Draw how a population evolved; sf.tools.report.population says what the picture shows.
 
     python scripts/documentation/plot_population.py train_dir/doom_duel --out population.png
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import tyro
 
-from sf.commands import cli
-from sf.report.population import draw, load
-from sf.report.style import require_format, save
+from sf.tools.commands import cli
+from sf.tools.report.population import draw, load
+from sf.tools.report.style import require_format, save
 
 
 @dataclass(frozen=True)

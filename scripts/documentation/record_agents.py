@@ -27,7 +27,7 @@ def record(policies: list[str], animation: Path = ANIMATION) -> None:
         videos = [str(Path(folder, f"{i}.mp4")) for i in range(len(policies))]
         for policy, video in zip(policies, videos, strict=True):
             flags = ["--episodes", "1", "--speed", "2", "--fps", str(_FPS), "--max_seconds", str(SECONDS)]
-            enjoy = [sys.executable, "-m", "sf.commands.enjoy", policy, *flags, "--video", video]
+            enjoy = [sys.executable, "-m", "sf.tools.commands.enjoy", policy, *flags, "--video", video]
             subprocess.run(enjoy, check=True)
         # One that ends early stays on its last picture.
         parts = [

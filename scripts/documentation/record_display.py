@@ -22,9 +22,9 @@ from rich.terminal_theme import MONOKAI
 from rich.theme import Theme
 
 import sf.metrics.display.live
-from sf.commands import cli
 from sf.metrics.display import panel
 from sf.run.trainer import train
+from sf.tools.commands import cli
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PICTURE = ROOT / "docs" / "images" / "display.svg"

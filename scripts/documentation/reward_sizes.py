@@ -18,13 +18,13 @@ import torch
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
-from sf.commands import cli
 from sf.config import Config
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.update import Updater
 from sf.model.distributions import ActionDistribution
-from sf.report.style import require_format, save
+from sf.tools.commands import cli
+from sf.tools.report.style import require_format, save
 
 SIZES = (1e-5, 1e-3, 1e-1, 1.0, 1e1, 1e3, 1e5)
 NUM_STEPS = {"one step, one reward": 1, "a reward each step": 8, "all of it at the end": 8}

@@ -19,7 +19,7 @@ import json_file
 from rich import box
 from rich.table import Table
 
-from sf.machine.cores import num_usable_cores
+from sf.system.machine.cores import num_usable_cores
 
 _COLUMNS = ("fault", "times", "recovered", "s", "s at most", "s to end at most", "frames lost", "episodes lost")
 

@@ -14,7 +14,7 @@ from faults.bookkeeping import NotRecoveredError
 from faults.machine import patience
 from faults.watch import PATIENCE_S, Beginning, RunWatch
 
-from sf.processes.creator import die_with_creator
+from sf.system.processes.creator import die_with_creator
 
 
 def start_process(arguments: Sequence[str], log: Path, folder: Path | None = None) -> subprocess.Popen:

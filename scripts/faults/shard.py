@@ -22,7 +22,7 @@ from faults.outcomes import Outcome
 from faults.session import Session
 from faults.sweeps import SweepSession
 
-from sf.processes.creator import die_with_creator
+from sf.system.processes.creator import die_with_creator
 
 _GONE_WITHIN_S = 10.0
 _FAULT = {fault.name: fault for fault in FAULTS}

@@ -22,13 +22,13 @@ from faults.session import start_process
 from faults.watch import PATIENCE_S, Beginning, EndedError, RunWatch
 
 from sf.storage.run_dir import RunDir
-from sf.sweep.grid import read_sweep
+from sf.tools.sweep.grid import read_sweep
 
 ENV_STEPS = 10_000  # of each run: 20 s and more
 _PARALLEL = 2
 _LOOK_EVERY_S = 0.1
 _RUNS_SAVE_WITHIN_S = 30.0
-_SF_SWEEP = "from sf.commands.entry_points import sf_sweep; sf_sweep()"  # as the installed command begins
+_SF_SWEEP = "from sf.tools.commands.entry_points import sf_sweep; sf_sweep()"  # as the installed command begins
 _EARLY = 0.7  # of a run: later it may be done before it is hurt
 _SWEEP = {
     "flags": {

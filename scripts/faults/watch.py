@@ -19,16 +19,16 @@ from faults import bookkeeping, processes
 from faults.bookkeeping import NotRecoveredError
 from faults.machine import patience
 
-from sf.arrays import Field, SharedArrays
-from sf.commands import cli
-from sf.counters import COUNTS, counter_fields
-from sf.rows import slot_fields
 from sf.run.children.roles.table import counts
 from sf.run.memory import rows_by_role
 from sf.run.plan import Plan
 from sf.run.planning import make_plan
-from sf.slots import FREE, TRAINING
+from sf.shared.counters import COUNTS, counter_fields
+from sf.shared.rows import slot_fields
+from sf.shared.slots import FREE, TRAINING
 from sf.storage.run_dir import RunDir
+from sf.system.arrays import Field, SharedArrays
+from sf.tools.commands import cli
 
 PATIENCE_S = 180.0  # what has not happened by then will not happen
 # Where they are always the same. One that is truncated has a row more, for its final observation.

@@ -13,7 +13,6 @@ from gpu.step import Context, Findings, Lines
 from torch.profiler import ProfilerActivity, profile
 
 from sf import envs, make_config
-from sf.arrays import SharedArrays
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
 from sf.learner.batches.batch import Batch
@@ -22,9 +21,10 @@ from sf.learner.update import Updater
 from sf.model.acting import Acting, ActingHere
 from sf.model.inference import inference_model
 from sf.policy.inference_batch import InferenceBatch
-from sf.processes.torch_runtime import configure
-from sf.recurrent_states import RecurrentStates
-from sf.rows import slot_fields
+from sf.shared.recurrent_states import RecurrentStates
+from sf.shared.rows import slot_fields
+from sf.system.arrays import SharedArrays
+from sf.system.processes.torch_runtime import configure
 
 _ENVS = ("doom_health_gathering", "atari_breakout")
 _ROWS = 12  # of a table

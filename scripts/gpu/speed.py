@@ -14,7 +14,7 @@ from gpu.step import Context, Findings, Lines
 from gpu.training import train
 
 from sf import envs
-from sf.commands import cli
+from sf.tools.commands import cli
 
 _GAIN = 1.05  # less than that is none
 
@@ -40,7 +40,7 @@ def measure(env: str, context: Context) -> Findings:
     path = context.folder / "layers.json"
     words = ["--layers", "simulation", "sampler", "inference", "--rounds", "1", "--seconds", str(context.seconds(20))]
     words += ["--json", str(path), "--device", context.device, *cli.arguments(flags)]
-    command = [sys.executable, "-m", "sf.bench.command", *words]
+    command = [sys.executable, "-m", "sf.tools.bench.command", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     layers: dict[str, float] = {}
     if done.returncode == 0:

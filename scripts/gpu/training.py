@@ -19,7 +19,7 @@ from typing import Any
 
 from gpu.step import Context
 
-from sf.commands import cli
+from sf.tools.commands import cli
 
 _EVERY_S = 2.0
 _ROLE = re.compile(r"(rollout|policy|learner|evaluator)-\d+")

@@ -11,8 +11,8 @@ import torch
 from gpu.step import Context, Findings
 from torch import Tensor
 
-from sf.processes.torch_runtime import configure
-from sf.weights import SharedWeights, SharedWeightsSpec
+from sf.shared.weights import SharedWeights, SharedWeightsSpec
+from sf.system.processes.torch_runtime import configure
 
 
 def run(context: Context) -> Findings:

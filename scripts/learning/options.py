@@ -10,7 +10,7 @@ from typing import Literal
 from learning.tasks import TABLE, unknown
 from learning.trainers.trees import REPOSITORY
 
-from sf.commands import cli
+from sf.tools.commands import cli
 
 TRAINERS = ("own", "stable_baselines3", "sample_factory")
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from peers.options import REPOSITORY
 
-from sf import gpu
+from sf.system import gpu
 
 
 def describe(device: Literal["cpu", "cuda"]) -> dict[str, Any]:

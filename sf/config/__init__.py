@@ -1,14 +1,14 @@
 """All flags: the parts of the configuration put together, the rules across them, and presets."""
 
 from sf.config.config import Config
+from sf.config.flags.evaluation import EvaluationConfig
+from sf.config.flags.learner import LearnerConfig
+from sf.config.flags.model import ModelConfig
+from sf.config.flags.population import PopulationConfig
+from sf.config.flags.run import RunConfig, SupervisionConfig
+from sf.config.flags.sampler import SamplerConfig
+from sf.config.flags.watch import WatchConfig
 from sf.envs.options import EnvOptions
-from sf.evaluation.config import EvaluationConfig
-from sf.learner.config import LearnerConfig
-from sf.metrics.config import WatchConfig
-from sf.model.config import ModelConfig
-from sf.population.config import PopulationConfig
-from sf.rollout.config import SamplerConfig
-from sf.run.config import RunConfig, SupervisionConfig
 
 __all__ = [
     "Config",

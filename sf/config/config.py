@@ -12,18 +12,18 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from sf.config.flags.evaluation import EvaluationConfig
+from sf.config.flags.learner import LearnerConfig
+from sf.config.flags.model import ModelConfig
+from sf.config.flags.players import PlayersConfig
+from sf.config.flags.population import PopulationConfig
+from sf.config.flags.ranks import RanksConfig
+from sf.config.flags.run import RunConfig, SupervisionConfig
+from sf.config.flags.sampler import SamplerConfig
+from sf.config.flags.watch import WatchConfig
 from sf.envs.errors import UsageError
 from sf.envs.field_types import check_fields, checked, require
 from sf.envs.options import EnvOptions
-from sf.evaluation.config import EvaluationConfig
-from sf.learner.config import LearnerConfig
-from sf.metrics.config import WatchConfig
-from sf.model.config import ModelConfig
-from sf.players.config import PlayersConfig
-from sf.population.config import PopulationConfig
-from sf.ranks.config import RanksConfig
-from sf.rollout.config import SamplerConfig
-from sf.run.config import RunConfig, SupervisionConfig
 
 _LARGEST = {int: 2**63 - 1, float: 3.4e38}  # of 64 bits, and of float32
 

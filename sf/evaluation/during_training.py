@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
+from sf.evaluation.pictures.video import size_of
 from sf.evaluation.statistics import Statistics, mean_text
 from sf.metrics.progress import Progress
 from sf.metrics.readable import number
 from sf.metrics.sinks.writer import MetricsWriter, VideoRecord
-from sf.processes.reports import Evaluated, Exploited, Filmed
-from sf.queues import IndexQueue
-from sf.screen.video import size_of
+from sf.shared.queues import IndexQueue
 from sf.storage import video_files
+from sf.system.processes.reports import Evaluated, Exploited, Filmed
 
 _ONE = {EVALUATE: "an evaluation", FILM: "a video", EXPLOIT: "a computation of exploitability"}
 _MANY = {EVALUATE: "evaluations", FILM: "videos", EXPLOIT: "exploitability"}

@@ -18,12 +18,12 @@ from sf.envs import RenderedGroup, UsageError
 from sf.envs.process_guards import keep_working_directory
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.observations import obs_arrays
-from sf.machine import extras
-from sf.play.episodes import Play
-from sf.play.torch_policy import TorchPolicy
-from sf.screen.projector import Projector
-from sf.screen.stage import Stage
-from sf.screen.video import Preview, Video, preview, without_window
+from sf.evaluation.pictures.projector import Projector
+from sf.evaluation.pictures.stage import Stage
+from sf.evaluation.pictures.video import Preview, Video, preview, without_window
+from sf.evaluation.play.episodes import Play
+from sf.evaluation.play.torch_policy import TorchPolicy
+from sf.system.machine import extras
 
 _SEED_KEY = 0xF117  # the same for all videos of a run, so that they can be compared
 _MAX_FPS = 25.0

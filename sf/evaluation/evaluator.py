@@ -20,23 +20,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sf.config import Config
-from sf.counters import CounterRow
 from sf.envs import as_evaluated
 from sf.envs.custom.given import GivenEnv
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
 from sf.evaluation.episode_video import film
+from sf.evaluation.play.episodes import Play, make_lineups
+from sf.evaluation.play.exploitability import exploitability, information_states, tabular
+from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.evaluation.results import Evaluation
 from sf.evaluation.task import guarded_group
-from sf.play.episodes import Play, make_lineups
-from sf.play.exploitability import exploitability, information_states, tabular
-from sf.play.torch_policy import TorchPolicy
-from sf.processes.reports import BestSaved, Evaluated, Exploited, Filmed, Ready, Reports, Say
-from sf.processes.torch_runtime import configure
-from sf.queues import IndexQueue
-from sf.recovery import RecoveryMemory
+from sf.shared.counters import CounterRow
+from sf.shared.queues import IndexQueue
+from sf.shared.recovery import RecoveryMemory
 from sf.storage import checkpoint, video_files
 from sf.storage.checkpoint import Checkpoint
+from sf.system.processes.reports import BestSaved, Evaluated, Exploited, Filmed, Ready, Reports, Say
+from sf.system.processes.torch_runtime import configure
 
 if TYPE_CHECKING:
     from sf.envs.openspiel.information_states import InformationStates

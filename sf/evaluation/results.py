@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
+from sf.evaluation.play.episodes import Played
 from sf.evaluation.statistics import Statistics, rate_statistics, statistics
-from sf.play.episodes import Played
 
 _WON = "won"
 _OF_ALL: Mapping[str, Callable[[Played], float]] = {

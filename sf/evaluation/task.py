@@ -13,25 +13,35 @@ from multiprocessing import connection
 import numpy as np
 
 from sf import envs
-from sf.arrays import Field, SharedArrays
 from sf.envs import EnvGroup, EnvOptions, UsageError
 from sf.envs.custom.given import GivenEnv, given_env
 from sf.envs.guard import GuardedGroup
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
+from sf.evaluation.play.contestants import Contestant, require_spaces
+from sf.evaluation.play.episodes import Play, Played, make_lineups
+from sf.evaluation.play.opponents import Opponent
+from sf.evaluation.play.player import Player
+from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.evaluation.results import Evaluation
-from sf.machine.cores import num_usable_cores, usable_cores
-from sf.play.contestants import Contestant, require_spaces
-from sf.play.episodes import Play, Played, make_lineups
-from sf.play.opponents import Opponent
-from sf.play.player import Player
-from sf.play.torch_policy import TorchPolicy
-from sf.processes.child import Child, start_child
-from sf.processes.fork_servers import ForkServer
-from sf.processes.reports import BegunAnew, EnvFault, EpisodesPlayed, Failed, Finished, Ready, Remark, Report, Reports
-from sf.processes.torch_runtime import configure
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
+from sf.system.arrays import Field, SharedArrays
+from sf.system.machine.cores import num_usable_cores, usable_cores
+from sf.system.processes.child import Child, start_child
+from sf.system.processes.fork_servers import ForkServer
+from sf.system.processes.reports import (
+    BegunAnew,
+    EnvFault,
+    EpisodesPlayed,
+    Failed,
+    Finished,
+    Ready,
+    Remark,
+    Report,
+    Reports,
+)
+from sf.system.processes.torch_runtime import configure
 
 _SERVER = ForkServer([__name__])  # with simulators and networks
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sf.machine import extras
+from sf.system.machine import extras
 
 _TOLERANCE = 1e-6  # of payoffs of size 1; the linear programs are solved to 1e-7
 

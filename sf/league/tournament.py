@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 from sf import envs
 from sf.envs.seeding import env_seed
+from sf.evaluation.play.opponents import Opponent
 from sf.evaluation.results import Evaluation
 from sf.evaluation.task import EvaluationTask, evaluate
 from sf.league import record
 from sf.league.record import Finished, Match, Player, Row, Settings
-from sf.play.opponents import Opponent
 from sf.storage import checkpoint, output_file, run_lock
 from sf.storage.run_dir import RunDir
 from sf.storage.text_files import dumps

@@ -8,15 +8,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from sf.config import Config
-from sf.counters import CounterRow
 from sf.envs import EnvSpec
 from sf.envs.spaces.symmetries import Symmetry
-from sf.processes.stopping import StopFlag
 from sf.ranks.place import Place
-from sf.recovery import RecoveryMemory
-from sf.recurrent_states import RecurrentStates
-from sf.slots import LearnerSlots
-from sf.weights import SharedWeightsSpec
+from sf.shared.counters import CounterRow
+from sf.shared.recovery import RecoveryMemory
+from sf.shared.recurrent_states import RecurrentStates
+from sf.shared.slots import LearnerSlots
+from sf.shared.weights import SharedWeightsSpec
+from sf.system.processes.stopping import StopFlag
 
 
 @dataclass(frozen=True)

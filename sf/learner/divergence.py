@@ -13,8 +13,8 @@ from sf.learner.args import LearnerArgs
 from sf.learner.checkpoints.content import last_checkpoint
 from sf.learner.checkpoints.saver import Saver
 from sf.learner.state import LearnerState
-from sf.processes.child import FinalError
-from sf.processes.reports import Reports, RolledBack, Trained
+from sf.system.processes.child import FinalError
+from sf.system.processes.reports import Reports, RolledBack, Trained
 
 MAX_ROLLBACKS = 3  # without a checkpoint in between: by default an eighth of the learning rate has not helped then
 

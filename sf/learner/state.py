@@ -7,7 +7,6 @@ import time
 
 import torch
 
-from sf import gpu
 from sf.config import Config
 from sf.envs import ActionSpec
 from sf.learner.args import LearnerArgs
@@ -15,11 +14,12 @@ from sf.learner.checkpoints.content import Origin, make_checkpoint, origin
 from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.update import Updater
-from sf.processes.child import FinalError
-from sf.processes.reports import Reports
 from sf.ranks.ranks import ALONE, Ranks
+from sf.shared.weights import SharedWeights
 from sf.storage.checkpoint import Checkpoint
-from sf.weights import SharedWeights
+from sf.system import gpu
+from sf.system.processes.child import FinalError
+from sf.system.processes.reports import Reports
 
 _COMPARE_EVERY = 100  # iterations, the weights of all ranks
 _NOT_THE_SAME = (

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 
 import torch
 
-from sf import gpu
-from sf.counters import CounterRow
 from sf.envs import ActionSpec
 from sf.learner.args import LearnerArgs
 from sf.learner.batches.batch import Batch
@@ -34,13 +32,15 @@ from sf.learner.pace import Pace
 from sf.learner.state import LearnerState
 from sf.learner.trial.iteration import iteration_seconds
 from sf.learner.update import IterationCallback
-from sf.native import kernels
-from sf.processes.child import FinalError, end_with_error
-from sf.processes.reports import HasWeights, LearnerFinished, LearnerReady, RankWaits, Reports, Saving, Trained
-from sf.processes.torch_runtime import configure
 from sf.ranks.agreement import Agreement, RankStatus
 from sf.ranks.ranks import join, said_where_others_end
-from sf.weights import PolicyWorkers, SharedWeights
+from sf.shared.counters import CounterRow
+from sf.shared.weights import PolicyWorkers, SharedWeights
+from sf.system import gpu
+from sf.system.native import kernels
+from sf.system.processes.child import FinalError, end_with_error
+from sf.system.processes.reports import HasWeights, LearnerFinished, LearnerReady, RankWaits, Reports, Saving, Trained
+from sf.system.processes.torch_runtime import configure
 
 _REPORT_EVERY_S = 1.0
 _FINISH_ITERATION_WITHIN_S = 2.0  # after a stop, in synchronous mode

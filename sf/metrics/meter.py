@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sf.counters import Counters
 from sf.metrics.bottleneck import Load
+from sf.shared.counters import Counters
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _IDLE = slice(3, 5)  # of the figures of a core: idle, and idle while a disk works

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from sf.config.flags.population import PopulationConfig
 from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
-from sf.population.config import PopulationConfig
-from sf.processes.reports import WIN_RATE
 from sf.storage.run_records import enough_episodes
+from sf.system.processes.reports import WIN_RATE
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from sf.counters import Counters
 from sf.metrics.advice import UnreportedObjective, first_update
 from sf.metrics.bottleneck import Load, bottleneck
 from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
 from sf.metrics.meter import Machine, Meter, Roles
 from sf.metrics.policy_progress import PolicyEvent, PolicyProgress, episode_means
+from sf.shared.counters import Counters
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sf.machine.cores import num_usable_cores
 from sf.storage import text_files
 from sf.storage.run_dir import RunDir, write_atomically
+from sf.system.machine.cores import num_usable_cores
 
 _PACKAGES = ("sf-appo", "torch", "numpy", "gymnasium", "vizdoom", "ale-py", "pettingzoo", "open-spiel")
 _GIT_TIMEOUT_S = 5.0
@@ -97,7 +97,7 @@ def _cpu_model() -> str:
 def _gpus() -> dict[str, Any]:
     import torch  # noqa: PLC0415  slow, and who only reads a record needs none
 
-    from sf import gpu  # noqa: PLC0415
+    from sf.system import gpu  # noqa: PLC0415
 
     return {"gpus": gpu.names(), "cuda": torch.version.cuda}
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from sf.envs.spaces.actions import ActionSpec
 from sf.model.distributions import ActionDistribution
-from sf.rows import answered_fields
+from sf.shared.rows import answered_fields
 
 
 class Decision(NamedTuple):

@@ -1,7 +1,7 @@
 """Acting by a compiled program on a CPU, which a process beside the policy worker makes while it goes on without.
 
 A policy worker spends most of its time between the operations of the network: in Python, and in PyTorch's way from one
-operation to the next. A program has none of that (`sf.native.programs`).
+operation to the next. A program has none of that (`sf.system.native.programs`).
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import torch
 from torch import Tensor
 
 import sf.model
-import sf.rows
-from sf import gpu
+import sf.shared.rows
 from sf.config import ModelConfig
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.spaces import space_json
 from sf.model.acting import Acting, ActingHere, AnyActing, agree_on, repeated
 from sf.model.distributions import ActionDistribution
-from sf.native import kernels, programs
-from sf.native.library import CompilerError
-from sf.native.programs import Program
-from sf.processes.maker import BEGINS_AFTER_S, ProgramBeside
+from sf.system import gpu
+from sf.system.native import kernels, programs
+from sf.system.native.library import CompilerError
+from sf.system.native.program_beside import BEGINS_AFTER_S, ProgramBeside
+from sf.system.native.programs import Program
 
 
 def acting_of(
@@ -90,7 +90,7 @@ class CompiledActing(AnyActing):
         self._is_checked = False
         self._beside: ProgramBeside | None = None
         try:
-            path = programs.path_of(acting, example, [made_from, *programs.code_of(sf.model, sf.rows)])
+            path = programs.path_of(acting, example, [made_from, *programs.code_of(sf.model, sf.shared.rows)])
             self._beside = ProgramBeside(path, self._followed, self._take, self._give_up, begins_after_s)
         except CompilerError as error:
             self._give_up(str(error))

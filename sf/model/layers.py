@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sf.envs.errors import UsageError
-from sf.native import kernels
+from sf.system.native import kernels
 
 HIDDEN_GAIN = math.sqrt(2.0)  # keeps the variance of a layer's input through a rectifier (He et al. 2015)
 
@@ -40,7 +40,8 @@ def activation(nonlinearity: str, *, inplace: bool = True) -> nn.Module:
 
 
 class Compilable(nn.Module):
-    """A layer that compiled loops of `sf.native` can compute. with_loops: whether they may, as `--compile` says."""
+    """A layer that compiled loops of `sf.system.native` can compute. with_loops: whether they may, as `--compile`
+    says."""
 
     with_loops = True
 

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from sf.envs.spaces.observations import is_image
 from sf.model.layers import Compilable
-from sf.native import kernels
 from sf.ranks.ranks import ALONE
+from sf.system.native import kernels
 
 EPSILON = 1e-5  # added to the variance of observations
 _ROUNDING = 1e-6  # of the mean return: some digits of float32, in which targets are computed

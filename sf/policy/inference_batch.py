@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sf import gpu
-from sf.arrays import SharedArrays
 from sf.envs import ActionSpec
 from sf.model.acting import AnswerLayout, AnyActing
 from sf.model.distributions import ActionDistribution
 from sf.policy.recorded_batches import RecordedBatches, size_for
 from sf.policy.transfers import AnswersToHost, ObsGather, States
-from sf.recurrent_states import RecurrentStates
+from sf.shared.recurrent_states import RecurrentStates
+from sf.system import gpu
+from sf.system.arrays import SharedArrays
 
 
 class InferenceBatch:

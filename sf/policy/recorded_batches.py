@@ -12,9 +12,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from sf import gpu
 from sf.envs import ActionSpec
 from sf.model.acting import DRAWS, are_close
+from sf.system import gpu
 
 _SMALLEST = 8  # actors of a recording
 

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sf import gpu
-from sf.arrays import SharedArrays
 from sf.model.acting import AnswerLayout
-from sf.recurrent_states import RecurrentStates
-from sf.rows import OBS
+from sf.shared.recurrent_states import RecurrentStates
+from sf.shared.rows import OBS
+from sf.system import gpu
+from sf.system.arrays import SharedArrays
 
 _LARGE = 2048  # bytes of an observation
 

@@ -15,22 +15,22 @@ from multiprocessing.connection import Connection
 import numpy as np
 import torch
 
-from sf import gpu
-from sf.arrays import SharedArrays
 from sf.config import ModelConfig
-from sf.counters import CounterRow
 from sf.envs import ActionSpec, EnvSpec
 from sf.model.acting import Acting, ActingHere, AnyActing
 from sf.model.compiled_acting import acting_of
 from sf.model.inference import Flat, inference_model
 from sf.policy.inference_batch import InferenceBatch
-from sf.processes.reports import Ready, Reports
-from sf.processes.torch_runtime import configure
-from sf.queues import StopRequested
-from sf.recurrent_states import RecurrentStates
-from sf.requests import PolicyChannel
-from sf.rows import TurnMask, answered_fields
-from sf.weights import SharedWeights, SharedWeightsSpec
+from sf.shared.counters import CounterRow
+from sf.shared.queues import StopRequested
+from sf.shared.recurrent_states import RecurrentStates
+from sf.shared.requests import PolicyChannel
+from sf.shared.rows import TurnMask, answered_fields
+from sf.shared.weights import SharedWeights, SharedWeightsSpec
+from sf.system import gpu
+from sf.system.arrays import SharedArrays
+from sf.system.processes.reports import Ready, Reports
+from sf.system.processes.torch_runtime import configure
 
 
 @dataclass(frozen=True)

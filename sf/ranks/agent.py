@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from sf.processes.creator import die_with_creator
+from sf.system.processes.creator import die_with_creator
 
 LAUNCHER = "SF_RANKS_LAUNCHER"  # a variable: the process id of the launcher
 SAID_ONCE = "SF_RANKS_SAID_ONCE"  # a variable: a folder of the launcher; who makes a file there says its sentence

@@ -17,9 +17,9 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from sf.envs.errors import UsageError
-from sf.processes.stopping import STOP_SIGNALS
 from sf.ranks.agent import LAUNCHER, SAID_ONCE
 from sf.ranks.place import FAILURE, FINAL_FAILURE, STARTED_AGAIN, USER_ERROR
+from sf.system.processes.stopping import STOP_SIGNALS
 
 _BYTES_OF_RANK = 300 * 2**20  # the least: its libraries alone
 _ASKED_TO_END = tuple(128 + signum for signum in STOP_SIGNALS)

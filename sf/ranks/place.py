@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from sf.config import Config
 from sf.envs.errors import UsageError
-from sf.machine.cores import num_usable_cores, shares, usable_cores
 from sf.ranks.agent import end_with_agent
+from sf.system.machine.cores import num_usable_cores, shares, usable_cores
 
-FAILURE, USER_ERROR = 1, 2  # exit statuses, see sf.commands.ends
+FAILURE, USER_ERROR = 1, 2  # exit statuses, see sf.tools.commands.ends
 FINAL_FAILURE = 3  # of a rank that would fail again
 STARTED_AGAIN = "SF_RANKS_STARTED_AGAIN"  # a variable that the launcher sets
 _SEED_STRIDE = 1_000_003  # between ranks; environments count up from the seed of their rank

@@ -25,9 +25,9 @@ import torch.distributed
 from torch import Tensor, nn
 from torch.distributed import PrefixStore
 
-from sf.processes.child import SaidError
 from sf.ranks.place import Place
 from sf.ranks.rendezvous import connect
+from sf.system.processes.child import SaidError
 
 _SIOCGIFADDR = 0x8915
 _NAMES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")

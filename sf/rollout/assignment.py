@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sf.seats import Seats
+from sf.shared.seats import Seats
 
 
 @dataclass(frozen=True)
@@ -15,10 +15,10 @@ class AssignmentRules:
     """num_policies: to draw from. mixed: each agent of an environment draws for itself, else one for all.
 
     rollouts_per_draw: a policy stays for this many rollouts, over several episodes where they are shorter. When another
-    one comes in the middle of a rollout, the rest of that rollout is of no use to either.
-    seats: of players that do not learn, where the run has any. past_share: of the matches are against one of them.
-    waits_for_players: where no seat is open for such a match, policies play among themselves, and nobody is trained.
-    targets: the one that each exploiter meets, by policy ids, see `sf.players.exploiters`. They are the last policies.
+    one comes in the middle of a rollout, the rest of that rollout is of no use to either. seats: of players that do not
+    learn, where the run has any. past_share: of the matches are against one of them. waits_for_players: where no seat
+    is open for such a match, policies play among themselves, and nobody is trained. targets: the one that each
+    exploiter meets, by policy ids, see `sf.league.players.exploiters`. They are the last policies.
     """
 
     num_policies: int

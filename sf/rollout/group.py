@@ -10,22 +10,22 @@ import gymnasium as gym
 import numpy as np
 
 from sf import envs
-from sf.arrays import SharedArrays
-from sf.counters import CounterRow
 from sf.envs import ActionSpec, EnvGroup, EnvOptions, Episode, StepResult, UsageError
 from sf.envs.clock import CLOCK, ClockedGroup
 from sf.envs.custom.given import GivenEnv
 from sf.envs.group import CurriculumGroup
 from sf.envs.guard import Fault, GuardedGroup
 from sf.envs.seeding import env_seed
-from sf.requests import WorkerChannel
 from sf.rollout.assignment import Assignment, AssignmentRules
 from sf.rollout.episode_ends import Decorrelation, EndsAtTruncations, truncations_are_ends
 from sf.rollout.matches import Matches, WinRates
 from sf.rollout.recorders import BotActions, EnvSteps, Games, PolicyChanges, Recorder, Shaping, Step
-from sf.rows import OBS
-from sf.slots import FULL, WorkerSlots
+from sf.shared.counters import CounterRow
+from sf.shared.requests import WorkerChannel
+from sf.shared.rows import OBS
+from sf.shared.slots import FULL, WorkerSlots
 from sf.storage.match_journal import Journal
+from sf.system.arrays import SharedArrays
 
 _OF_CUTS = 1  # the key of what is drawn for them
 

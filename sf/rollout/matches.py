@@ -13,9 +13,9 @@ import numpy as np
 
 from sf.envs import Episode, StepResult
 from sf.envs.match_ends import MatchEnds
-from sf.processes.reports import WIN_RATE
 from sf.rollout.recorders import Recorder, Step
 from sf.storage.match_journal import Journal, PlayedMatch
+from sf.system.processes.reports import WIN_RATE
 
 _ROUNDING = 1e-6  # of a sum of returns, relative to their sizes
 

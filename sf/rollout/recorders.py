@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sf.arrays import SharedArrays
 from sf.envs import Episode, StepResult
 from sf.envs.guard import GuardedGroup
 from sf.rollout.assignment import Assignment
-from sf.rows import TurnMask
+from sf.shared.rows import TurnMask
+from sf.system.arrays import SharedArrays
 
 
 @dataclass(slots=True)

@@ -20,11 +20,11 @@ from sf.envs import Episode
 from sf.envs.guard import EnvFaultError
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import seed_process
-from sf.processes.child import FinalError, SaidError
-from sf.processes.reports import EnvFault, Episodes, Ready, Reports
-from sf.queues import StopRequested
 from sf.rollout.group import RolloutGroup, RolloutWorkerArgs
+from sf.shared.queues import StopRequested
 from sf.storage.match_journal import Journal
+from sf.system.processes.child import FinalError, SaidError
+from sf.system.processes.reports import EnvFault, Episodes, Ready, Reports
 
 _REPORT_EPISODES_EVERY_S = 0.5
 

@@ -14,7 +14,6 @@ from torch.distributed import Store
 
 from sf.config import Config
 from sf.envs import UsageError
-from sf.processes.stopping import ended_by_ctrl_c
 from sf.ranks.board import Board, StoreBoard
 from sf.ranks.launch_mark import LaunchMark
 from sf.ranks.place import FAILURE, FINAL_FAILURE, USER_ERROR
@@ -23,6 +22,7 @@ from sf.run.children.verdict import ChildError
 from sf.run.plan import Plan
 from sf.run.ranks_report import status_after
 from sf.storage.run_dir import RunDir
+from sf.system.processes.stopping import ended_by_ctrl_c
 
 ANOTHER_RANK = "another rank"  # was asked to end, and so this one ends
 _FINAL_STATUS_WITHIN_S = 5.0

@@ -23,10 +23,7 @@ from sf.metrics.sinks.tensorboard import TensorBoard
 from sf.metrics.sinks.wandb_sink import WandbSink
 from sf.metrics.sinks.writer import MetricsWriter, Sink
 from sf.metrics.system_info import read_starts
-from sf.processes.stopping import Signals, caught_signals
 from sf.ranks.board import Board
-from sf.run.beginning.earlier_episodes import earlier_episodes
-from sf.run.beginning.startup_messages import startup_messages
 from sf.run.best_checkpoints import BestCheckpoints
 from sf.run.children.roles.role import Body
 from sf.run.children.roles.table import counts, roles_with
@@ -39,9 +36,12 @@ from sf.run.plan import Plan
 from sf.run.ranks_report import RanksReport
 from sf.run.record_hooks import OnRecord, RecordHooks, stop_at_return
 from sf.run.reports import ReportHandler
+from sf.run.startup.earlier_episodes import earlier_episodes
+from sf.run.startup.startup_messages import startup_messages
 from sf.storage.run_dir import FAILURE, RunDir
 from sf.storage.run_lock import HeldError
 from sf.storage.run_log import RunLog
+from sf.system.processes.stopping import Signals, caught_signals
 
 
 class Run:

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import numpy as np
 
-from sf.arrays import Field, SharedArrays
-from sf.counters import CounterRow, Counters
-from sf.machine.cores import PinnedCores
-from sf.processes.stopping import StopFlag
-from sf.queues import IndexQueue, PipeQueue, Queues, make_queues
-from sf.recovery import RecoveryMemory
-from sf.recurrent_states import RecurrentStates
-from sf.requests import Channels
 from sf.run.plan import Plan
-from sf.seats import Seats
-from sf.slots import SlotPool
+from sf.shared.counters import CounterRow, Counters
+from sf.shared.queues import IndexQueue, PipeQueue, Queues, make_queues
+from sf.shared.recovery import RecoveryMemory
+from sf.shared.recurrent_states import RecurrentStates
+from sf.shared.requests import Channels
+from sf.shared.seats import Seats
+from sf.shared.slots import SlotPool
+from sf.shared.weights import SharedWeightsSpec
 from sf.storage.run_dir import RunDir
-from sf.weights import SharedWeightsSpec
+from sf.system.arrays import Field, SharedArrays
+from sf.system.machine.cores import PinnedCores
+from sf.system.processes.stopping import StopFlag
 
 _BYTES_PER_NUMBER = 8  # if all were float64
 _BYTES_OF_A_NAME = 1 << 10  # in the header: of a tensor and its moments

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sf.envs.errors import UsageError
-from sf.rows import bytes_per_slot, slot_fields
 from sf.run.plan import Plan
-from sf.weights import NUM_COPIES
+from sf.shared.rows import bytes_per_slot, slot_fields
+from sf.shared.weights import NUM_COPIES
 
 _FLOAT = 4
 _KEPT = 2 * 3  # copies of the weights in RAM, by policy, for a successor of the learner: twice with Adam's two moments

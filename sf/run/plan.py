@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sf import gpu
 from sf.config import Config
 from sf.envs import EnvSpec
 from sf.envs.spaces.symmetries import Symmetry
+from sf.league.players.entrants import Entrant
 from sf.learner.gradients.share import MOST_THREADS
-from sf.machine.cores import PinnedCores
-from sf.players.entrants import Entrant
 from sf.ranks.place import ALONE_HERE, Place
+from sf.system import gpu
+from sf.system.machine.cores import PinnedCores
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,6 @@ from typing import Literal
 
 import torch
 
-from sf import gpu
-from sf.arrays import available_memory
 from sf.config import Config
 from sf.config.auto_learning_rate import with_learning_rate
 from sf.config.auto_sizes import with_sizes
@@ -22,23 +20,25 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.envs.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
 from sf.evaluation.episode_video import require_drawable
+from sf.evaluation.play.exploitability import require_exploitability
+from sf.league.players.entrants import Entrant, find_entrants
+from sf.league.players.reference import find_reference
 from sf.league.reference import played
 from sf.learner.batches.symmetric_images import find_symmetries
 from sf.learner.optimizer.optimizer import require_available
-from sf.machine.cores import num_usable_cores, usable_cores
 from sf.model.building import build_model
 from sf.model.inference import num_weights
-from sf.native import kernels
-from sf.play.exploitability import require_exploitability
-from sf.players.entrants import Entrant, find_entrants
-from sf.players.reference import find_reference
-from sf.processes.fork_servers import allow_many_descriptors, descriptors_needed
-from sf.processes.torch_runtime import resolve_bfloat16, resolve_device
 from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
 from sf.run import memory_needed
-from sf.run.beginning.describing import describe, said_where_slow
 from sf.run.plan import Plan
+from sf.run.startup.describing import describe, said_where_slow
 from sf.storage.run_dir import RunDir
+from sf.system import gpu
+from sf.system.arrays import available_memory
+from sf.system.machine.cores import num_usable_cores, usable_cores
+from sf.system.native import kernels
+from sf.system.processes.fork_servers import allow_many_descriptors, descriptors_needed
+from sf.system.processes.torch_runtime import resolve_bfloat16, resolve_device
 
 MODEL = "actor_critic"  # ours
 
@@ -202,7 +202,7 @@ def entrants_of(config: Config, spec: EnvSpec) -> Mapping[str, Entrant]:
 
 
 def reference_of(config: Config, entrants: Mapping[str, Entrant]) -> Mapping[str, float]:
-    """See `sf.players.reference.find_reference`."""
+    """See `sf.league.players.reference.find_reference`."""
     what = played(config.run.env, config.environment.kwargs)
     return find_reference(config.players.reference_ratings, what, entrants, _run_dir(config), _resumes(config))
 

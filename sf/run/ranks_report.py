@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from multiprocessing import connection
 from typing import Any
 
-from sf.arrays import SharedArrays
 from sf.metrics.bottleneck import RanksLoad
 from sf.metrics.progress import Outlook
-from sf.processes.stopping import Signals
 from sf.ranks.board import Board
 from sf.ranks.place import FAILURE, FINAL_FAILURE, USER_ERROR, Place
 from sf.ranks.records import merged
 from sf.run.children.verdict import ChildError
+from sf.system.arrays import SharedArrays
+from sf.system.processes.stopping import Signals
 
 _OWN_SIGNAL_WITHIN_S = 5.0
 _SUMMARIES_WITHIN_S = 5.0

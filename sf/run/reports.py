@@ -8,12 +8,13 @@ from collections.abc import Callable
 
 from sf.config import Config
 from sf.evaluation.during_training import Evaluations, EvaluatorOrders, Videos
+from sf.league.players.matchmaker import Matchmaker
+from sf.league.population.controller import Population
 from sf.metrics.advice import StaleData
 from sf.metrics.progress import Progress
-from sf.players.matchmaker import Matchmaker
-from sf.population.controller import Population
-from sf.processes.child import Child
-from sf.processes.reports import (
+from sf.run.ranks_report import RanksReport
+from sf.system.processes.child import Child
+from sf.system.processes.reports import (
     BestSaved,
     EnvFault,
     Episodes,
@@ -38,7 +39,6 @@ from sf.processes.reports import (
     Trained,
     Unreported,
 )
-from sf.run.ranks_report import RanksReport
 
 _MOST_PLACES = 20  # in the code of environments, of whose faults a traceback is shown
 

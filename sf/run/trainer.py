@@ -8,22 +8,22 @@ from contextlib import suppress
 from typing import Any
 
 from sf.config import Config
+from sf.config.trust import known_code
+from sf.config.trust.named_code import named_code
 from sf.metrics.readable import outcome
 from sf.metrics.sinks.wandb_sink import require_wandb
 from sf.metrics.system_info import record_start
-from sf.processes.stopping import ended_in_order
 from sf.ranks.place import Place
-from sf.run.beginning import initial_weights
 from sf.run.joining import Joined, joined
 from sf.run.lifetime import Run
 from sf.run.plan import Plan
 from sf.run.planning import make_plan
 from sf.run.record_hooks import OnRecord
+from sf.run.startup import initial_weights
 from sf.storage.earlier_run import left_behind
 from sf.storage.run_log import RunLog
 from sf.storage.text_files import printable
-from sf.trust import known_code
-from sf.trust.named_code import named_code
+from sf.system.processes.stopping import ended_in_order
 
 
 def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None = None) -> dict[str, Any]:

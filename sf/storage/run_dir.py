@@ -12,7 +12,7 @@ run.log          all messages of the run, see sf.storage.run_log
 summary.json     written at the end and at a stop; a start that resumes the run removes it
 run_id           a random word by which the directories of one run on several machines know each other
 system.json      the machine and the versions at each start, see sf.metrics.system_info
-population.jsonl, population.log     of a run with population-based training, see sf.population.record
+population.jsonl, population.log     of a run with population-based training, see sf.league.population.record
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ import pytest
 
 from sf.config import Config
 from sf.config.auto_learning_rate import with_learning_rate
-from sf.run.beginning.starting_flags import make_config
 from sf.run.planning import make_plan
+from sf.run.startup.starting_flags import make_config
 
 
 def learner_with(has_memory=False, num_continuous=0, **flags):

@@ -13,13 +13,13 @@ import pytest
 import yaml
 from allocated import allocate
 
-from sf.commands import entry_points
-from sf.commands.cli import parse
 from sf.config import Config, presets
 from sf.config.older import BEFORE_THE_FLAG
 from sf.envs import EnvSpec, Planes
 from sf.run.planning import make_plan
 from sf.storage.run_dir import RunDir
+from sf.tools.commands import entry_points
+from sf.tools.commands.cli import parse
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 
 from sf.config import presets
 from sf.config.input_file import is_file
-from sf.report.runs import find
 from sf.storage.run_dir import RunDir
+from sf.tools.report.runs import find
 
 LONG = "x" * 300
 

@@ -4,8 +4,8 @@ import pytest
 
 from sf.config import presets
 from sf.config.unique_keys import parse
-from sf.sweep.grid import read_sweep
-from sf.tune.search import read_search
+from sf.tools.sweep.grid import read_sweep
+from sf.tools.tune.search import read_search
 
 
 @pytest.mark.parametrize(

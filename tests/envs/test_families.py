@@ -7,11 +7,11 @@ import pytest
 from group_driver import play
 
 from sf import envs
-from sf.commands.envs.descriptions import describe
-from sf.commands.envs.names import find
 from sf.envs import EnvOptions, registry
 from sf.envs.options import EnvOptions as Options
 from sf.envs.options import SharedOptions
+from sf.tools.commands.envs.descriptions import describe
+from sf.tools.commands.envs.names import find
 
 STRATEGY = """
 from sf.envs.family import Entry, Family
@@ -76,7 +76,7 @@ def test_a_new_family_is_a_choice_of_sf_envs(strategy, tmp_path):
         "import strategy\n"
         "from sf.envs import registry\n"
         "registry.FAMILIES = (strategy.FAMILY, *registry.FAMILIES)\n"
-        "from sf.commands.envs import command\n"
+        "from sf.tools.commands.envs import command\n"
         "command.main()"
     )
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)

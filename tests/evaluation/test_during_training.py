@@ -20,13 +20,13 @@ from untrained import untrained
 from sf.evaluation import evaluator
 from sf.evaluation.during_training import Evaluations, EvaluatorOrders, Videos
 from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
-from sf.play.load import load_policy
-from sf.processes.reports import Evaluated, Exploited, Filmed, GivenUp
-from sf.recovery import RecoveryMemory
+from sf.evaluation.play.load import load_policy
 from sf.run.best_checkpoints import BestCheckpoints
 from sf.run.reports import ReportHandler
+from sf.shared.recovery import RecoveryMemory
 from sf.storage import checkpoint, video_files
 from sf.storage.run_dir import temporary_beside
+from sf.system.processes.reports import Evaluated, Exploited, Filmed, GivenUp
 
 
 class Queue:

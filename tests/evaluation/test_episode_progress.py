@@ -3,11 +3,11 @@
 import pytest
 
 from sf import envs
-from sf.commands import cli
 from sf.envs import EnvOptions
 from sf.evaluation import endless, task
+from sf.evaluation.play.opponents import Opponent
 from sf.evaluation.task import EvaluationTask, evaluate
-from sf.play.opponents import Opponent
+from sf.tools.commands import cli
 
 
 @pytest.fixture

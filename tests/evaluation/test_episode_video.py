@@ -16,8 +16,8 @@ from sf import envs
 from sf.config import Config
 from sf.envs import UsageError
 from sf.evaluation.episode_video import film, require_drawable
-from sf.play.torch_policy import TorchPolicy
-from sf.screen import video as screen_video
+from sf.evaluation.pictures import video as screen_video
+from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.storage import video_files
 
 
@@ -129,7 +129,7 @@ def test_one_that_can_be_drawn_is_fine_and_observations_are_drawn_where_it_does_
 
 
 def test_a_missing_encoder_is_one_sentence_with_what_to_type(monkeypatch):
-    monkeypatch.setattr("sf.machine.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("sf.system.machine.extras.find_spec", lambda name: None)
     with pytest.raises(
         ValueError, match=r"video_every_env_steps needs imageio_ffmpeg and PIL: pip install '\.\[video\]'"
     ):

@@ -4,9 +4,9 @@ import csv
 
 import pytest
 
-from sf.commands import evaluate
+from sf.evaluation.play.episodes import Played
 from sf.evaluation.results import Evaluation
-from sf.play.episodes import Played
+from sf.tools.commands import evaluate
 
 STATS = {"per[/s]": 1.0, "speed[m/s]": 2.0, ":smile:": 3.0, "return": 4.0, "num_steps": 5.0, "match": 6.0}
 

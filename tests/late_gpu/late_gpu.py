@@ -1,4 +1,4 @@
-"""A stand-in for `sf.gpu` whose GPUs do everything as late as CUDA may.
+"""A stand-in for `sf.system.gpu` whose GPUs do everything as late as CUDA may.
 
 Their memory is host memory, but a copy is made only when somebody waits for its event: whoever reads what has not come
 yet, or overwrites what is still to be copied, gets wrong data in every run instead of one in a thousand. What a
@@ -16,7 +16,7 @@ from multiprocessing import reduction
 
 import torch
 
-from sf.arrays import Field, SharedArrays
+from sf.system.arrays import Field, SharedArrays
 
 HOST = "cpu"
 

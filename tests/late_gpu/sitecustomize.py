@@ -1,4 +1,4 @@
-"""With this folder first on PYTHONPATH, every process that starts takes `late_gpu.py` for `sf.gpu`."""
+"""With this folder first on PYTHONPATH, every process that starts takes `late_gpu.py` for `sf.system.gpu`."""
 
 import importlib.util
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 class Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name != "sf.gpu":
+        if name != "sf.system.gpu":
             return None
         return importlib.util.spec_from_file_location(name, Path(__file__).with_name("late_gpu.py"))
 

@@ -13,13 +13,13 @@ import pytest
 from untrained import untrained
 
 from sf.config import Config
+from sf.evaluation.play.episodes import Played
+from sf.evaluation.play.opponents import Opponent
 from sf.evaluation.results import Evaluation
 from sf.evaluation.task import EvaluationTask
 from sf.league import record, tournament
 from sf.league.record import Finished, Match, Player, Settings
 from sf.league.tournament import Tournament, opened, play, require_matches
-from sf.play.episodes import Played
-from sf.play.opponents import Opponent
 from sf.storage.run_lock import held
 
 PLAYERS = "def paper(obs):\n    return 1\n\n\ndef rock(obs):\n    return 0\n"

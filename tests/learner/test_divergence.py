@@ -19,7 +19,7 @@ from sf.learner.batches.batch import Batch
 from sf.learner.divergence import MAX_ROLLBACKS, RollbackBudget
 from sf.learner.training_metrics import SkippedUpdates
 from sf.learner.update import Updater
-from sf.processes.child import FinalError
+from sf.system.processes.child import FinalError
 
 T, B = 4, 6
 CPU = torch.device("cpu")

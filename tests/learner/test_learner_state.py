@@ -17,8 +17,8 @@ from sf.learner import state
 from sf.learner.checkpoints import saver
 from sf.learner.checkpoints.saver import Saver
 from sf.learner.state import LearnerState
-from sf.processes.child import FinalError
 from sf.storage import checkpoint
+from sf.system.processes.child import FinalError
 
 HOUR = 3600.0
 

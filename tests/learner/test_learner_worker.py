@@ -7,7 +7,7 @@ from recorded_reports import RecordedReports
 
 from sf.config import Config
 from sf.learner import worker
-from sf.weights import SharedWeights
+from sf.shared.weights import SharedWeights
 
 
 class BegunError(Exception):

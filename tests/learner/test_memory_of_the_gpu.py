@@ -7,7 +7,7 @@ import torch
 
 from sf.config import Config
 from sf.learner.worker import _said_where_nothing_fits
-from sf.processes.child import FinalError
+from sf.system.processes.child import FinalError
 
 FULL = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB\nmore")
 

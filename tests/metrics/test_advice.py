@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from sf.config import Config
-from sf.counters import Counters
 from sf.metrics import progress as progress_module
 from sf.metrics.advice import FEWEST, StaleData, first_update
 from sf.metrics.meter import Machine
 from sf.metrics.progress import Progress
 from sf.run.plan import Plan
+from sf.shared.counters import Counters
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pytest
 
-from sf.counters import Counters
-from sf.machine.cores import usable_cores
 from sf.metrics.bottleneck import Load, RanksLoad, bottleneck
 from sf.metrics.meter import core_seconds
 from sf.metrics.progress import Progress
+from sf.shared.counters import Counters
+from sf.system.machine.cores import usable_cores
 
 IDLE_CORES = {"cores_in_use": 0.4, "cores": {"rollout": 3.0, "policy": 2.0, "learner": 1.0}, "num_cores": 16}
 BALANCED = Load(

@@ -7,17 +7,17 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
+import sf.league.players.worker
 import sf.learner.worker
-import sf.players.worker
 import sf.policy.worker
 import sf.rollout.worker
-from sf.bench import layers
 from sf.config import Config
-from sf.counters import Counters
-from sf.machine.cores import usable_cores
 from sf.metrics.meter import Machine, Meter
 from sf.metrics.progress import Progress
-from sf.queues import StopRequested
+from sf.shared.counters import Counters
+from sf.shared.queues import StopRequested
+from sf.system.machine.cores import usable_cores
+from sf.tools.bench import layers
 
 RECORD_EVERY_S = 10.0
 
@@ -96,10 +96,10 @@ def policy_worker(args, monkeypatch, wait, work):
 
 
 def player_worker(args, monkeypatch, wait, work):
-    monkeypatch.setattr(sf.players.worker, "configure", MagicMock())
-    monkeypatch.setattr(sf.players.worker, "_Players", lambda *args: MagicMock(act=lambda groups: work() or 0))
+    monkeypatch.setattr(sf.league.players.worker, "configure", MagicMock())
+    monkeypatch.setattr(sf.league.players.worker, "_Players", lambda *args: MagicMock(act=lambda groups: work() or 0))
     args.channel.look = wait
-    sf.players.worker.player_worker(MagicMock(), args)
+    sf.league.players.worker.player_worker(MagicMock(), args)
 
 
 def rollout_worker(args, monkeypatch, wait, work, is_parked=False):

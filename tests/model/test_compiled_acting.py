@@ -15,13 +15,13 @@ from sf import envs
 from sf.config import ModelConfig
 from sf.envs import ActionSpec
 from sf.envs.clock import with_clock
+from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.model import acting, compiled_acting
 from sf.model.acting import TOLERANCE, Acting
 from sf.model.compiled_acting import CompiledActing, acting_of
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model, load_flat, num_weights, write_flat
-from sf.native import kernels, programs
-from sf.play.torch_policy import TorchPolicy
+from sf.system.native import kernels, programs
 
 pytestmark = [
     pytest.mark.skipif(kernels.why_not() is not None, reason="this machine has no C++ compiler"),

@@ -5,9 +5,9 @@ import pytest
 import torch
 from late import late_gpu
 
-from sf.arrays import Field, SharedArrays
 from sf.policy import transfers
-from sf.rows import OBS
+from sf.shared.rows import OBS
+from sf.system.arrays import Field, SharedArrays
 
 SLOTS, ROWS = 6, 4
 

@@ -8,8 +8,8 @@ import pytest
 
 from sf.envs import EnvSpec
 from sf.policy.worker import _Policy
-from sf.requests import Channels
-from sf.slots import SlotPool
+from sf.shared.requests import Channels
+from sf.shared.slots import SlotPool
 
 SPEC = EnvSpec(gym.spaces.Dict(obs=gym.spaces.Box(-1, 1, (2,))), gym.spaces.Discrete(9))
 NUM_ACTORS, T = 4, 3

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import torch
 
 from sf.policy.worker import _Policy
-from sf.weights import SharedWeights, SharedWeightsSpec
+from sf.shared.weights import SharedWeights, SharedWeightsSpec
 
 
 def drawn(versions, seed=1, idx=0):

@@ -9,9 +9,9 @@ import torch
 from deciding import Deciding, vectors
 from late import devices_that_record, record_on
 
-from sf import gpu
 from sf.model.acting import Acting
 from sf.policy.recorded_batches import size_for
+from sf.system import gpu
 
 
 @pytest.fixture(params=devices_that_record())

@@ -26,7 +26,6 @@ from untrained import untrained
 
 import sf.api
 from sf import make_config
-from sf.bench.command import BenchFlags
 from sf.config import Config
 from sf.envs import describe
 from sf.envs.libraries.packages import PACKAGES
@@ -34,6 +33,7 @@ from sf.run.planning import make_plan
 from sf.run.trainer import train
 from sf.storage import checkpoint, checkpoint_names
 from sf.storage.run_dir import RunDir
+from sf.tools.bench.command import BenchFlags
 
 TROUBLESHOOTING = ROOT / "docs" / "troubleshooting.md"
 PROGRAMS = make_flags_page.entry_points()

@@ -13,10 +13,10 @@ from runs import FAST
 
 import sf
 from sf import envs
-from sf.commands import cli
 from sf.config import Config
 from sf.envs import StepResult
 from sf.run.planning import make_plan
+from sf.tools.commands import cli
 
 EXAMPLES = Path(__file__).parent.parent.parent / "docs" / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("own_*.py"))

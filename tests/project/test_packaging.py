@@ -40,7 +40,10 @@ def test_the_wheel_holds_the_packages_with_their_data_and_nothing_else(wheel):
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert held == expected
     assert {"sf/py.typed", "sf/envs/py.typed", "sf/configs/doom_basic.yaml", "sf/envs/doom/launcher.py"} <= held
-    assert {"sf/zoo/policies/CartPole-v1/policy.safetensors", "sf/zoo/policies/CartPole-v1/README.md"} <= held
+    assert {
+        "sf/storage/zoo/policies/CartPole-v1/policy.safetensors",
+        "sf/storage/zoo/policies/CartPole-v1/README.md",
+    } <= held
 
 
 def test_the_wheel_says_what_it_is(wheel):
@@ -60,7 +63,7 @@ def test_the_wheel_says_what_it_is(wheel):
 def test_presets_are_read_from_the_wheel_alone(wheel, tmp_path):
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from sf.commands import cli\n"
+        "from sf.tools.commands import cli\n"
         "from sf.config import presets\n"
         "assert presets.__file__.startswith(sys.argv[1])\n"
         "assert cli.parse(['--env', 'doom_battle']).flat()['env'] == 'doom_battle'\n"

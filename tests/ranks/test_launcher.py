@@ -10,11 +10,11 @@ import tempfile
 
 import pytest
 
-from sf.commands import ends
 from sf.envs.errors import UsageError
 from sf.ranks import launcher
 from sf.ranks.agent import SAID_ONCE
 from sf.ranks.place import FINAL_FAILURE, STARTED_AGAIN, Place
+from sf.tools.commands import ends
 
 TAKEN_BY_TORCH = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)  # in the process that launches
 

@@ -7,7 +7,7 @@ from sf.envs import StepResult
 from sf.rollout.assignment import Assignment, AssignmentRules
 from sf.rollout.matches import Matches
 from sf.rollout.recorders import Step
-from sf.seats import Seats
+from sf.shared.seats import Seats
 
 ROLLOUT = 4
 ROLLOUTS_PER_DRAW = 4

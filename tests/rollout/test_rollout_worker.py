@@ -13,8 +13,8 @@ from waiting import has_message
 from sf import envs
 from sf.envs import Episode
 from sf.metrics.latest_episodes import EndedEpisode
-from sf.processes.reports import EnvFault, Episodes
 from sf.rollout.worker import rollout_worker
+from sf.system.processes.reports import EnvFault, Episodes
 
 PATIENCE_S = 60.0  # after which something is taken to hang
 

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sf.arrays import Field, SharedArrays
 from sf.metrics.progress import Outlook
 from sf.ranks.board import Board
 from sf.ranks.place import Place
 from sf.run.ranks_report import RanksReport
+from sf.system.arrays import Field, SharedArrays
 
 FIRST, SECOND = Place(0, 2, 0, 2), Place(1, 2, 1, 2)
 

@@ -9,13 +9,13 @@ import runs
 from pages import ROOT, blocks
 
 import sf
-from sf.commands import cli
-from sf.counters import Counters
 from sf.metrics.progress import Progress
 from sf.ranks.records import merged
 from sf.run import trainer
 from sf.run.record_hooks import RecordHooks, stop_at_return
+from sf.shared.counters import Counters
 from sf.storage.checkpoint import load_latest
+from sf.tools.commands import cli
 
 
 def test_the_first_that_asks_for_the_end_is_named_and_those_after_it_are_not_called():

@@ -2,10 +2,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from sf.counters import Counters
 from sf.metrics.progress import Progress
-from sf.processes.reports import Episodes
 from sf.run.reports import ReportHandler
+from sf.shared.counters import Counters
+from sf.system.processes.reports import Episodes
 
 
 @pytest.mark.parametrize(

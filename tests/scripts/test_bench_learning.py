@@ -34,8 +34,8 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from sf import envs
-from sf.commands import cli
 from sf.storage import run_lock
+from sf.tools.commands import cli
 
 TABLE = tasks.read(tasks.TABLE)
 STRATEGY_GAMES = tasks.read(tasks.TABLE.with_name("strategy_games.yaml"))

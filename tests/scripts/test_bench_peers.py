@@ -26,7 +26,7 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-from sf.commands import cli
+from sf.tools.commands import cli
 
 COMMAND = "scripts/bench_peers.py --env doom_battle"
 SMALL = ["--env", "doom_basic", "--rounds", "1", "--num_workers", "1", "--num_envs_per_worker", "2"]

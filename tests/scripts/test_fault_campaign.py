@@ -13,7 +13,7 @@ from faults.outcomes import Outcome, Results
 from faults.processes import alive_below, wait_until_gone
 from pages import ROOT, commands
 
-from sf.commands import cli
+from sf.tools.commands import cli
 
 CAMPAIGN = ROOT / "scripts" / "fault_campaign.py"
 

@@ -8,10 +8,10 @@ import signal
 import pytest
 from runs import flags_of_run
 
-from sf.commands import cli
 from sf.run import lifetime, trainer
 from sf.storage.earlier_run import EarlierRun, left_behind
 from sf.storage.run_dir import RunDir
+from sf.tools.commands import cli
 
 BUDGET = ["--train_for_env_steps", "640"]
 

@@ -13,10 +13,10 @@ from sf.storage import text_files
 from sf.storage.run_dir import RunDir, write_atomically
 from sf.storage.run_lock import held
 from sf.storage.run_log import RunLog
-from sf.sweep.grid import SweepRun
-from sf.sweep.launchers.local import LocalLauncher
-from sf.sweep.launchers.training_job import TrainingJob
-from sf.sweep.sweep_dir import log_of, make_directory
+from sf.tools.sweep.grid import SweepRun
+from sf.tools.sweep.launchers.local import LocalLauncher
+from sf.tools.sweep.launchers.training_job import TrainingJob
+from sf.tools.sweep.sweep_dir import log_of, make_directory
 
 NAN, INF = math.nan, math.inf
 

@@ -4,16 +4,16 @@ import gymnasium as gym
 import numpy as np
 import torch
 
-from sf import gpu
-from sf.arrays import SharedArrays
 from sf.config import ModelConfig
 from sf.envs import ActionSpec, EnvSpec
 from sf.model.acting import Acting, ActingHere
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
 from sf.policy.inference_batch import InferenceBatch
-from sf.recurrent_states import RecurrentStates
-from sf.rows import OBS, slot_fields
+from sf.shared.recurrent_states import RecurrentStates
+from sf.shared.rows import OBS, slot_fields
+from sf.system import gpu
+from sf.system.arrays import SharedArrays
 
 NUM_ACTORS, ROLLOUT = 30, 3
 

@@ -1,4 +1,4 @@
-"""The stand-in for `sf.gpu`, in this process."""
+"""The stand-in for `sf.system.gpu`, in this process."""
 
 import importlib.util
 import os
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from sf import gpu
-from sf.processes.torch_runtime import configure
+from sf.system import gpu
+from sf.system.processes.torch_runtime import configure
 
 FOLDER = Path(__file__).parent.parent / "late_gpu"
 
@@ -35,6 +35,6 @@ def record_on(device, monkeypatch):
 
 
 def environment():
-    """Of a process that takes it for `sf.gpu`, and so do its children."""
+    """Of a process that takes it for `sf.system.gpu`, and so do its children."""
     path = [str(FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}

@@ -11,12 +11,12 @@ from runs import DEVICE, QUEUES
 
 from sf.config import Config
 from sf.learner.batches.choice import make_loader
-from sf.processes.reports import LearnerFinished, LearnerReady
-from sf.processes.torch_runtime import configure
 from sf.run.lifetime import Run
 from sf.run.planning import make_plan
+from sf.shared.weights import PolicyWorkers, SharedWeights
 from sf.storage.run_dir import RunDir
-from sf.weights import PolicyWorkers, SharedWeights
+from sf.system.processes.reports import LearnerFinished, LearnerReady
+from sf.system.processes.torch_runtime import configure
 
 NUM_BATCHES = 200
 FIELDS = ("state", "first", "discrete", "value", "reward", "terminated", "valid")

@@ -1,6 +1,6 @@
 """The reports of a body that has no parent."""
 
-from sf.processes.reports import Reports
+from sf.system.processes.reports import Reports
 
 
 class RecordedReports(Reports):

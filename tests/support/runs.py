@@ -6,8 +6,8 @@ import sys
 
 import warm
 
-from sf.commands import cli
 from sf.run import trainer
+from sf.tools.commands import cli
 
 DEVICE = os.environ.get("SF_TEST_DEVICE", "cpu")
 QUEUES = os.environ.get("SF_TEST_QUEUES", "pipes")

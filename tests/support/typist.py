@@ -1,7 +1,7 @@
 """A person at a screen that nobody sees: keys are pressed when the game waits for one, or at a picture."""
 
-from sf.screen.console import Console
-from sf.screen.window import Window
+from sf.tools.commands.play.console import Console
+from sf.tools.commands.play.window import Window
 
 _WAIT_FOR, _SHOW = Console.wait_for, Window.show
 

@@ -3,7 +3,7 @@
 import os
 import signal
 
-from sf.processes.creator import die_with_creator
+from sf.system.processes.creator import die_with_creator
 
 
 def fork(body, *args):

@@ -32,11 +32,11 @@ from unittest import mock
 
 import cloudpickle
 
-_IMPORTS = ["torch._dynamo", "sf.run.trainer", "sf.run.plan", "sf.commands.cli", "sf.rollout.worker"]
-_IMPORTS += ["sf.learner.worker", "sf.policy.worker", "sf.players.worker", "sf.evaluation.evaluator"]
+_IMPORTS = ["torch._dynamo", "sf.run.trainer", "sf.run.plan", "sf.tools.commands.cli", "sf.rollout.worker"]
+_IMPORTS += ["sf.learner.worker", "sf.policy.worker", "sf.league.players.worker", "sf.evaluation.evaluator"]
 _IMPORTS += ["sf.evaluation.task"]
-_OF_RUN = ["sf", "sf.psro.command", "sf.psro.exploit_command"]
-_NUM_FORK_SERVERS = dict.fromkeys(_OF_RUN, 2) | {"sf.commands.evaluate": 1, "sf.report.league.command": 1}
+_OF_RUN = ["sf", "sf.tools.psro.command", "sf.tools.psro.exploit_command"]
+_NUM_FORK_SERVERS = dict.fromkeys(_OF_RUN, 2) | {"sf.tools.commands.evaluate": 1, "sf.tools.report.league.command": 1}
 # Variables that are read when an interpreter starts, or when what it has imported is.
 _READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "OMP_", "KMP_", "MKL_", "TORCH", "PYTORCH", "CUDA_", "LATE_GPU_")
 _PATHS = ("PYTHONPATH", "PYTHONSAFEPATH")
@@ -136,7 +136,7 @@ def spawnv_passfds(path, args, passfds):
 
 def _is_fork_server(words):
     """The interpreter's flags before them are those of this process, and so those of the server."""
-    return "'sf.processes.preload'" in words[-1]
+    return "'sf.system.processes.preload'" in words[-1]
 
 
 def _start(command, fds):

@@ -10,7 +10,7 @@ import slow_env
 from faults import processes
 from runs import DEVICE, start
 
-from sf.native import kernels
+from sf.system.native import kernels
 
 pytestmark = [
     pytest.mark.long,

@@ -17,12 +17,12 @@ from sf.learner.worker import learner
 from sf.model.actor_critic import ActorCritic
 from sf.model.registry import register_model
 from sf.policy.worker import policy_worker
-from sf.processes.reports import RolledBack, SaveFailed
 from sf.run.children.verdict import ChildError
 from sf.run.lifetime import Run
 from sf.run.planning import make_plan
 from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
+from sf.system.processes.reports import RolledBack, SaveFailed
 
 BATCH, ROLLOUT = 64, 8
 GOOD_UPDATES, BAD_UPDATES = 5, 3

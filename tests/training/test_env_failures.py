@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 import warm
 
-from sf.processes.reports import EnvFault, Failed, Remark, Replaced, Trained
 from sf.run.reports import ReportHandler
+from sf.system.processes.reports import EnvFault, Failed, Remark, Replaced, Trained
 
 WALK = """
 import multiprocessing

@@ -9,11 +9,11 @@ import pytest
 from sf.config import Config
 from sf.learner.worker import learner
 from sf.policy.worker import policy_worker
-from sf.processes.stopping import StopFlag
 from sf.run.lifetime import Run
 from sf.run.planning import make_plan
 from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
+from sf.system.processes.stopping import StopFlag
 
 TAKEN = "taken"
 BATCH = 64

@@ -1,4 +1,4 @@
-"""On a real GPU, where there is one: what `sf.gpu` promises, and that the numbers are what they are on CPU."""
+"""On a real GPU, where there is one: what `sf.system.gpu` promises, and that the numbers are what they are on CPU."""
 
 import gc
 import multiprocessing
@@ -10,14 +10,14 @@ import torch
 from deciding import Deciding, vectors
 from runs import train
 
-from sf import gpu
-from sf.arrays import Field, SharedArrays
 from sf.config import ModelConfig
 from sf.envs import ActionSpec
 from sf.model.acting import Acting
 from sf.model.inference import inference_model
-from sf.processes.torch_runtime import configure
-from sf.weights import SharedWeights, SharedWeightsSpec
+from sf.shared.weights import SharedWeights, SharedWeightsSpec
+from sf.system import gpu
+from sf.system.arrays import Field, SharedArrays
+from sf.system.processes.torch_runtime import configure
 
 pytestmark = [
     pytest.mark.gpu,

@@ -170,7 +170,8 @@ def test_exploiters_begin_anew_when_they_win(tmp_path):
     assert len(left_behind) == len(anew)
     latest = checkpoint.latest(tmp_path / "run" / "checkpoints" / "policy_01", print)
     saved = checkpoint.load(latest)
-    # An order that is given while the run ends is repeated by a run that resumes it (tests/players/test_matchmaker.py).
+    # An order that is given while the run ends is repeated by a run that resumes it
+    # (tests/league/players/test_matchmaker.py).
     assert len(anew) - 1 <= saved.state["weights_event"] <= len(anew)
     assert saved.state["weights_event"] >= 1
     assert (tmp_path / "run" / "league" / "beginning_01.safetensors").is_file()

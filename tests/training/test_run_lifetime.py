@@ -17,13 +17,13 @@ from leftovers import in_shared_memory, left_in_shared_memory
 from runs import command, flags_of_run, start, train, train_here
 from safetensors.numpy import load_file
 
-from sf import gpu
 from sf.__main__ import main
-from sf.commands.cli import report
 from sf.config import Config
-from sf.play.load import load_policy
-from sf.processes.stopping import caught_signals
+from sf.evaluation.play.load import load_policy
 from sf.storage.checkpoint import load
+from sf.system import gpu
+from sf.system.processes.stopping import caught_signals
+from sf.tools.commands.cli import report
 
 
 def descendants(pid):

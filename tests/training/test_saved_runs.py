@@ -23,7 +23,7 @@ def resumed(request, tmp_path_factory):
     trained = env_steps_of(SAVED / request.param)
     score = folder / "score.json"
     for command in (
-        ["sf.commands.evaluate", str(folder / request.param), "--episodes", "4", "--json", str(score)],
+        ["sf.tools.commands.evaluate", str(folder / request.param), "--episodes", "4", "--json", str(score)],
         ["sf", *words, "--train_for_env_steps", str(trained + MORE)],
     ):
         done = subprocess.run(

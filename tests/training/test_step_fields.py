@@ -9,7 +9,6 @@ import torch
 from deciding import NUM_ACTORS, ROLLOUT, Deciding, vectors
 from late import late_gpu
 
-from sf import rows
 from sf.learner.batches import batch as batch_module
 from sf.learner.batches import buffer as buffer_module
 from sf.learner.batches.buffer import BatchBuffer
@@ -18,7 +17,8 @@ from sf.learner.batches.minibatches import Cut, Minibatch, Targets
 from sf.learner.compiled.training_step import _whole, tensors_of
 from sf.policy import inference_batch, transfers
 from sf.policy.worker import _Policy
-from sf.rows import StepField, Writer
+from sf.shared import rows
+from sf.shared.rows import StepField, Writer
 
 LOGITS = StepField(
     "logits",

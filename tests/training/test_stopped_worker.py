@@ -6,10 +6,10 @@ import signal
 from runs import DEVICE, QUEUES
 
 from sf.config import Config
-from sf.requests import WorkerChannel
 from sf.rollout.worker import rollout_worker
 from sf.run.lifetime import Run
 from sf.run.planning import make_plan
+from sf.shared.requests import WorkerChannel
 from sf.storage.run_dir import RunDir
 
 TAKEN_BEFORE = 50  # messages

@@ -20,12 +20,12 @@ from sf.config import Config
 from sf.envs.toys.matches import CountingMatch
 from sf.learner.batches import choice
 from sf.learner.batches.loaders import SlotCopier
-from sf.processes.reports import LearnerFinished
-from sf.processes.torch_runtime import configure
 from sf.run.lifetime import Run
 from sf.run.planning import make_plan
+from sf.shared.weights import PolicyWorkers, SharedWeights
 from sf.storage.run_dir import RunDir
-from sf.weights import PolicyWorkers, SharedWeights
+from sf.system.processes.reports import LearnerFinished
+from sf.system.processes.torch_runtime import configure
 
 ROWS_OF_EACH = 120
 STEP_FIELDS = ("discrete", "value", "policy_version", "reward", "terminated", "valid")

@@ -3,7 +3,7 @@
 import pytest
 from pages import ROOT, blocks
 
-from sf.run.beginning.starting_flags import make_config
+from sf.run.startup.starting_flags import make_config
 from sf.run.trainer import train
 
 BEST = 5.5

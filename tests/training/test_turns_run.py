@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from runs import DEVICE, QUEUES
 
-from sf import gpu
 from sf.config import Config
 from sf.envs import ActionSpec
 from sf.learner.batches.choice import make_loader
 from sf.learner.update import Updater
-from sf.processes.reports import LearnerFinished
-from sf.processes.torch_runtime import configure
 from sf.run.lifetime import Run
 from sf.run.planning import make_plan
+from sf.shared.weights import PolicyWorkers, SharedWeights
 from sf.storage.run_dir import RunDir
-from sf.weights import PolicyWorkers, SharedWeights
+from sf.system import gpu
+from sf.system.processes.reports import LearnerFinished
+from sf.system.processes.torch_runtime import configure
 
 FIELDS = ("discrete", "log_prob", "value", "policy_version")
 

@@ -56,7 +56,10 @@ def test_a_run_keeps_its_wrappers_when_it_is_resumed_evaluated_and_drawn(capsys)
     assert [each.name for each in config.environment.wrappers] == [STACKED, "own_rewards:Doubled"]
     capsys.readouterr()
 
-    assert run("sf.commands.evaluate", "wrapped", "--num_workers", "1", "--episodes", "20", "--json", "score.json") == 0
+    assert (
+        run("sf.tools.commands.evaluate", "wrapped", "--num_workers", "1", "--episodes", "20", "--json", "score.json")
+        == 0
+    )
     assert "100.00" in capsys.readouterr().out  # the best return, which is 1 without wrappers
-    assert run("sf.commands.enjoy", "wrapped", "--video", "out.gif", "--episodes", "1") == 0
+    assert run("sf.tools.commands.enjoy", "wrapped", "--video", "out.gif", "--episodes", "1") == 0
     assert Path("out.gif").stat().st_size > 0

@@ -11,14 +11,14 @@ import warm
 from untrained import untrained
 
 import sf
-from sf.commands import cli, enjoy, evaluate
 from sf.config import Config
 from sf.envs.custom import given
 from sf.envs.toys.single import Identity
 from sf.run import trainer
-from sf.run.beginning import initial_weights
+from sf.run.startup import initial_weights
 from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
+from sf.tools.commands import cli, enjoy, evaluate
 
 TINY = {
     "env": "toy_identity",

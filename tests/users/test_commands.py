@@ -31,11 +31,11 @@ import yaml
 from pages import PAGES, ROOT, blocks, commands
 from typist import Typist
 
-from sf.commands import cli
 from sf.envs.libraries.packages import PACKAGES
-from sf.psro.command import PsroFlags
 from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
+from sf.tools.commands import cli
+from sf.tools.psro.command import PsroFlags
 
 COMMANDS = {shlex.join(command): command for page in PAGES for command in commands(page)}
 PROGRAMS = make_flags_page.entry_points()
@@ -237,7 +237,7 @@ def test_the_commands_for_a_run_do_their_work(name, texts, here):
     if name.startswith("openspiel_"):
         pytest.importorskip("pyspiel")
     latest = train_small(name, here, has_league=any(text.startswith("sf-league") for text in texts))
-    for text in covering([text for text in texts if "--hub" not in text]):  # that is tests/zoo/test_hub.py
+    for text in covering([text for text in texts if "--hub" not in text]):  # that is tests/storage/zoo/test_hub.py
         program, *words = COMMANDS[text]
         if "best.mp4" in words and not (here / "best.mp4").exists():
             run_here("sf-enjoy", f"train_dir/{name}", "--video", "best.mp4", *FLAGS["sf-enjoy"])
@@ -254,7 +254,7 @@ def test_the_commands_for_a_run_do_their_work(name, texts, here):
 @pytest.mark.parametrize("text", [text for text in COMMANDS if text.startswith("sf-eval zoo/") and "--against" in text])
 def test_a_policy_of_the_zoo_meets_whom_the_pages_name(text, here):
     words = [*COMMANDS[text][1:], *FLAGS["sf-eval"]]
-    assert "win rate" in run(sys.executable, "-m", "sf.commands.evaluate", *words)
+    assert "win rate" in run(sys.executable, "-m", "sf.tools.commands.evaluate", *words)
 
 
 def tournaments():
@@ -269,7 +269,7 @@ def test_a_tournament_of_the_pages_rates_its_players(text, here):
         pytest.importorskip("pyspiel")
     make_files_of_earlier_commands(text)
     words = COMMANDS[text][1:]
-    said = run(sys.executable, "-m", "sf.report.league.command", *words, *FLAGS["sf-league"])
+    said = run(sys.executable, "-m", "sf.tools.report.league.command", *words, *FLAGS["sf-league"])
     assert ("random is held at 0, and" if "--reference" in words else "random is held at 0\n") in said
     for flag in {"--json", "--png"} & {*words}:
         assert (here / words[words.index(flag) + 1]).stat().st_size > 0
@@ -284,7 +284,7 @@ def test_the_best_responses_of_the_page_are_trained(text, here):
     for word, before in zip(COMMANDS[text][1:], ["", *COMMANDS[text][1:]], strict=False):
         (kept if of_search & {word, before} else of_run).append(word)
     ours = [*kept, "--iterations", "1", "--png", "psro.png"]
-    said = run(sys.executable, "-m", "sf.psro.command", *small(of_run, here / "train_dir"), *ours)
+    said = run(sys.executable, "-m", "sf.tools.psro.command", *small(of_run, here / "train_dir"), *ours)
     assert "iteration 1: exploitability" in said
     assert (here / "psro.png").stat().st_size > 0
 
@@ -295,7 +295,7 @@ def test_the_response_of_the_page_is_trained(text, here):
     pytest.importorskip("pettingzoo")
     run_name, *words = COMMANDS[text][1:]
     ours = [*small(["--env", "toy_match_rps"], here / "train_dir")[2:], "--matches", "2"]
-    assert "the response wins" in run(sys.executable, "-m", "sf.psro.exploit_command", run_name, *words, *ours)
+    assert "the response wins" in run(sys.executable, "-m", "sf.tools.psro.exploit_command", run_name, *words, *ours)
     assert json.loads((here / "exploit.json").read_text())["env_steps"] > 0
 
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 import warm
 
-from sf.run.beginning.describing import said_where_slow
+from sf.run.startup.describing import said_where_slow
 
 STUBBORN = """
 import threading, time
@@ -85,7 +85,7 @@ def test_a_thread_of_an_environment_does_not_keep_the_command_from_ending(tmp_pa
 def test_a_process_that_leaves_a_thread_behind_ends_as_it_would_without(tmp_path, end, status, said):
     script = f"""
 import threading
-from sf.processes.main_module import leaves_threads_behind
+from sf.system.processes.main_module import leaves_threads_behind
 with leaves_threads_behind(grace_s=0.0):
     threading.Thread(target=threading.Event().wait).start()
     print("the last line")

@@ -7,8 +7,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDERS = ("envs", "sf/model", "sf/rollout", "sf/policy", "sf/learner")
-MODULES = ("sf/run/planning.py", "sf/processes/torch_runtime.py", "sf/storage/checkpoint.py")
-MODULES += ("sf/play/torch_policy.py", "sf/play/episodes.py", "sf/evaluation/task.py", "sf/evaluation/evaluator.py")
+MODULES = ("sf/run/planning.py", "sf/system/processes/torch_runtime.py", "sf/storage/checkpoint.py")
+MODULES += (
+    "sf/evaluation/play/torch_policy.py",
+    "sf/evaluation/play/episodes.py",
+    "sf/evaluation/task.py",
+    "sf/evaluation/evaluator.py",
+)
 ONLY_WE_CAN_BREAK = {("sf/model/inference.py", "__init__")}  # functions that the paths of a user do not reach
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sf.evaluation.statistics import ROUNDING, t_quantile
-from sf.machine import extras
+from sf.system.machine import extras
 
 RESAMPLES = 2_000  # of the bootstrap
 _SEED = 0  # so that the same results give the same report

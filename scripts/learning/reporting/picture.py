@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
-from sf.report.style import INK, PALETTE, house_style, save
+from sf.tools.report.style import INK, PALETTE, house_style, save
 
 _COLUMNS = 3
 _COUNT = EngFormatter(sep="")

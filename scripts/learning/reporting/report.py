@@ -13,8 +13,8 @@ from learning.reporting.comparison import Cell, Comparison, Overall, Row, compar
 from learning.results import Record
 from learning.tasks import Task
 
-from sf.machine import extras
 from sf.storage import output_file, text_files
+from sf.system.machine import extras
 
 HEADER = (
     "task", "frames", "at least", "trainer", "seeds", "sampled actions", "deterministic", "in training at the score",

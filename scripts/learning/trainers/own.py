@@ -30,8 +30,8 @@ from learning.trainers.trees import Tree
 from peers import own, virtual_envs
 from peers.trainer import ReturnReport
 
-from sf.commands import cli
 from sf.storage.run_records import read_records
+from sf.tools.commands import cli
 
 SF_EVAL = re.compile(r'^sf-eval = "([\w.]+):(\w+)"$', re.MULTILINE)
 """In pyproject.toml: the module and function of the command, which are others in older commits."""

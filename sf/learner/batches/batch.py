@@ -9,15 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sf import gpu
-from sf.arrays import SharedArrays
 from sf.envs import EnvSpec
 from sf.envs.spaces.actions import ACTION_MASK
-from sf.rows import OBS, has_next, slot_fields, step_arrays
+from sf.shared.rows import OBS, has_next, slot_fields, step_arrays
+from sf.system import gpu
+from sf.system.arrays import SharedArrays
 
 
 class Batch:
-    """B trajectories of T steps on the device: the fields of `sf.rows`, each an attribute.
+    """B trajectories of T steps on the device: the fields of `sf.shared.rows`, each an attribute.
 
     obs: each [T+1, B, ...]; first: [T+1, B] bool; state: [B, S] float32, recurrent state before row 0;
     discrete: [T, B, D] int32; continuous: [T, B, C] float32; the others [T, B]. fields: all but obs and state, by name.

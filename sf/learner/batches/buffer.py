@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sf import gpu
-from sf.arrays import SharedArrays
 from sf.learner.batches.batch import Batch
+from sf.system import gpu
+from sf.system.arrays import SharedArrays
 
 
 class BatchBuffer:

@@ -6,7 +6,7 @@ from sf.learner.args import LearnerArgs
 from sf.learner.batches.buffer import BatchBuffer
 from sf.learner.batches.loaders import AsyncLoader, Loader, SlotCopier, SyncLoader
 from sf.learner.batches.yielding_loader import YieldingLoader
-from sf.weights import SharedWeights
+from sf.shared.weights import SharedWeights
 
 
 def make_loader(args: LearnerArgs, weights: SharedWeights) -> Loader:

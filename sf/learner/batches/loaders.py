@@ -11,16 +11,16 @@ from queue import Empty, SimpleQueue
 
 import torch
 
-from sf import gpu
-from sf.arrays import SharedArrays
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.buffer import BatchBuffer
-from sf.processes.stopping import StopFlag
-from sf.queues import StopRequested
-from sf.recurrent_states import RecurrentStates
-from sf.rows import step_arrays
-from sf.slots import LearnerSlots
-from sf.weights import SharedWeights
+from sf.shared.queues import StopRequested
+from sf.shared.recurrent_states import RecurrentStates
+from sf.shared.rows import step_arrays
+from sf.shared.slots import LearnerSlots
+from sf.shared.weights import SharedWeights
+from sf.system import gpu
+from sf.system.arrays import SharedArrays
+from sf.system.processes.stopping import StopFlag
 
 _LOOKS_EVERY_S = 1.0  # the learner, while it waits for a batch, whether the run is to stop
 

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from sf import gpu
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.buffer import BatchBuffer
 from sf.learner.batches.loaders import Loader, SlotCopier
-from sf.processes.stopping import StopFlag
-from sf.queues import StopRequested
-from sf.slots import LearnerSlots
+from sf.shared.queues import StopRequested
+from sf.shared.slots import LearnerSlots
+from sf.system import gpu
+from sf.system.processes.stopping import StopFlag
 
 _LOOKS_EVERY_S = 1.0  # the learner, while it waits for a batch, whether the run is to stop
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from sf.learner.args import LearnerArgs
 from sf.learner.state import LearnerState
-from sf.processes.child import FinalError
-from sf.processes.reports import Reports, Saved, SaveFailed
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.output_file import is_full
 from sf.storage.run_dir import UNSAVED
+from sf.system.processes.child import FinalError
+from sf.system.processes.reports import Reports, Saved, SaveFailed
 
 _RETRY_AFTER_S = 10.0
 _REMEMBER_EVERY_S = 5.0  # a successor loses this much training, unless writing takes long

@@ -2,7 +2,7 @@
 
 A step of a small network on a few hundred samples is some hundreds of operations of a few microseconds: most of its
 time goes by between them, in Python and in PyTorch's way from one to the next. A program has none of that
-(`sf.native.programs`).
+(`sf.system.native.programs`).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from sf.learner.gradients.share import Threads
 from sf.learner.loss.iteration import is_normalized_at_once
 from sf.learner.loss.terms import terms_of
 from sf.learner.optimizer.optimizer import Optimizer
-from sf.native import programs
-from sf.native.library import CompilerError
-from sf.processes.maker import BEGINS_AFTER_S, ProgramBeside
+from sf.system.native import programs
+from sf.system.native.library import CompilerError
+from sf.system.native.program_beside import BEGINS_AFTER_S, ProgramBeside
 
 _TIMES = 3  # that both ways are timed; the best counts
 
@@ -207,7 +207,7 @@ class CompiledStep(FasterStep):
             self._fixed.words(),
             *shapes,
             *trained(self._network),
-            *programs.code_of(sf.model, sf.learner, sf.rows),
+            *programs.code_of(sf.model, sf.learner, sf.shared.rows),
         ]
         return programs.path_of(self._network, (), made_from)
 

@@ -15,7 +15,7 @@ import torch.utils._pytree as pytree
 from torch import Tensor, nn
 
 from sf.learner.optimizer.optimizer import AdamState, Optimizer
-from sf.native import programs
+from sf.system.native import programs
 
 
 class Tolerance(NamedTuple):

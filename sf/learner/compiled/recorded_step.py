@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sf import gpu
 from sf.config import LearnerConfig
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
@@ -22,6 +21,7 @@ from sf.learner.compiled.faster_step import FasterStep, Take
 from sf.learner.compiled.outcome import TOLERANCE, Trial, Written
 from sf.learner.loss.terms import terms_of
 from sf.learner.optimizer.optimizer import Optimizer
+from sf.system import gpu
 
 _MOST = 4  # recordings at a time: each keeps the activations of its step
 _IDLE = 1_000  # optimiser steps after which one that none of them took may give way

@@ -26,7 +26,7 @@ from sf.learner.loss.terms import metrics_of, terms_of
 from sf.learner.optimizer.optimizer import AdamState, adam_update
 from sf.model.distributions import ActionDistribution
 from sf.model.layers import Compilable
-from sf.rows import has_next
+from sf.shared.rows import has_next
 
 _NETWORK = "network."  # before the names of its weights
 MIN_STEPS = 2  # in a minibatch: PyTorch takes sizes of 0 and 1 to be special

@@ -25,14 +25,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sf.arrays import Field, SharedArrays
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
 from sf.model.actor_critic import UnrollOutput
 from sf.model.inference import load_flat
-from sf.processes.child import set_name
-from sf.processes.creator import die_with_creator
-from sf.rows import OBS
+from sf.shared.rows import OBS
+from sf.system.arrays import Field, SharedArrays
+from sf.system.processes.child import set_name
+from sf.system.processes.creator import die_with_creator
 
 
 class Inputs(NamedTuple):

@@ -21,7 +21,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sf.arrays import Field, SharedArrays
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
 from sf.learner.gradients.share import Share
@@ -29,6 +28,7 @@ from sf.learner.gradients.worker import Backward, Forward, Inputs, SharedPart, S
 from sf.model.actor_critic import UnrollOutput
 from sf.model.building import build_model
 from sf.model.inference import write_flat
+from sf.system.arrays import Field, SharedArrays
 
 _ROUNDING = 1e-6
 _MOST_DEATHS = 10  # of workers that are replaced

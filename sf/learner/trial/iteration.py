@@ -10,11 +10,11 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from sf import gpu
 from sf.learner.args import LearnerArgs
 from sf.learner.batches.batch import Batch
 from sf.learner.state import new_updater
 from sf.learner.trial.own_networks import failures_of_the_network, require_known_numbers, require_made_at_once
+from sf.system import gpu
 
 _PARTS = 32  # of a minibatch, one of which is tried
 _TIMES, _SHORT_S = 3, 1.0  # that one which is done in less is timed

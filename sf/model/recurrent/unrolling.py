@@ -1,8 +1,8 @@
 """How the recurrent cores go through the steps of trajectories, forth and back, with a compiled loop a step or without.
 
-Between two products, memory is read once by a loop of sf/native. The equations are those of `sf.model.recurrent.gru`
-and `sf.model.recurrent.lstm`, whose unrolls these take the place of where a compiler is. Arrays with a time axis are
-given to a loop as the address of a step.
+Between two products, memory is read once by a loop of sf/system/native. The equations are those of
+`sf.model.recurrent.gru` and `sf.model.recurrent.lstm`, whose unrolls these take the place of where a compiler is.
+Arrays with a time axis are given to a loop as the address of a step.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sf.native import kernels
+from sf.system.native import kernels
 
 _CACHED = 1 << 16  # numbers: several tensors of so many stay in the cache of a core
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sf.recovery import save_remembered
 from sf.run.memory import RunMemory
+from sf.shared.recovery import save_remembered
 from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum, auto
 
-from sf import gpu
-from sf.processes.child import Child
-from sf.processes.reports import Episodes, Failed, LearnerFinished, Ready, Report, Saving, Unreported
 from sf.run.children.roles.role import Role
 from sf.run.memory import RunMemory
+from sf.system import gpu
+from sf.system.processes.child import Child
+from sf.system.processes.reports import Episodes, Failed, LearnerFinished, Ready, Report, Saving, Unreported
 
 Event = tuple[Child, Report]
 """A report of a child, or one that the parent makes of it."""

@@ -1,21 +1,21 @@
 """New children in the place of a dead one: who has to go with it, and in which order they come back.
 
-What a dead child held is found in the shared tables: see `sf.slots` and `sf.requests`.
+What a dead child held is found in the shared tables: see `sf.shared.slots` and `sf.shared.requests`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sf import gpu
-from sf.processes.child import Child
-from sf.processes.reports import Replaced
-from sf.queues import LockedQueueError
 from sf.run.children.living import Event, LivingChildren
 from sf.run.children.roles.role import Role
 from sf.run.children.starter import Starter
 from sf.run.children.verdict import Death, QueueLostError, failure_after
 from sf.run.memory import RunMemory
+from sf.shared.queues import LockedQueueError
+from sf.system import gpu
+from sf.system.processes.child import Child
+from sf.system.processes.reports import Replaced
 
 
 class Replacer:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from sf.processes.child import Child, start_child
 from sf.run.children.roles.role import Role, Start
 from sf.run.learner_orders import LearnerOrders
 from sf.run.memory import RunMemory
+from sf.system.processes.child import Child, start_child
 
 
 class Starter:

@@ -14,9 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 
-from sf.processes.child import Child
-from sf.processes.reports import GivenUp, Killed, SavedFor, Say
-from sf.processes.stopping import Signals
 from sf.run.children.last_save import save_for_learner
 from sf.run.children.living import Event, LivingChildren, Phase
 from sf.run.children.replacing import Replacer
@@ -30,6 +27,9 @@ from sf.run.children.watchdog import Watchdog
 from sf.run.learner_orders import LearnerOrders
 from sf.run.memory import RunMemory
 from sf.storage import checkpoint_names
+from sf.system.processes.child import Child
+from sf.system.processes.reports import GivenUp, Killed, SavedFor, Say
+from sf.system.processes.stopping import Signals
 
 _STOP_WITHIN_S = 5.0
 OPTIONAL_WITHIN_S = 60.0  # the evaluator: a video

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sf.envs.errors import UsageError
-from sf.processes.main_module import UNGUARDED, UNGUARDED_MESSAGE
-from sf.processes.reports import Failed
+from sf.system.processes.main_module import UNGUARDED, UNGUARDED_MESSAGE
+from sf.system.processes.reports import Failed
 
 
 class ChildError(RuntimeError):

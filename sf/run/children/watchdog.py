@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from sf.processes.child import Child
 from sf.run.children.roles.role import Role
 from sf.run.memory import RunMemory
+from sf.system.processes.child import Child
 
 START_WITHIN_S = 120.0  # a child, at least: simulators and torch take their time on a busy machine
 

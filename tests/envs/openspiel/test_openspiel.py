@@ -17,10 +17,10 @@ import pytest
 from group_driver import play
 
 from sf import envs
-from sf.commands.envs.names import find
 from sf.envs import EnvOptions, UsageError
 from sf.envs.openspiel import trial
 from sf.envs.seeding import env_seed
+from sf.tools.commands.envs.names import find
 
 SEED, FIRST_ENV_IDX, NUM_ENVS = 7, 3, 2
 

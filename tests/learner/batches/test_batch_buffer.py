@@ -9,8 +9,8 @@ from sf.envs import EnvSpec
 from sf.learner.batches import batch
 from sf.learner.batches import buffer as buffer_module
 from sf.learner.batches.buffer import BatchBuffer
-from sf.queues import PipeQueue
-from sf.slots import SlotPool
+from sf.shared.queues import PipeQueue
+from sf.shared.slots import SlotPool
 
 SPEC = EnvSpec(
     obs_space=gym.spaces.Dict({"obs": gym.spaces.Box(-1, 1, (2,), np.float32)}), action_space=gym.spaces.Discrete(3)

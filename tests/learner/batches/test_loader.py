@@ -16,11 +16,11 @@ from waiting import in_time
 
 from sf.envs import EnvSpec
 from sf.learner.batches.loaders import AsyncLoader, BatchBuffer, SlotCopier, SyncLoader
-from sf.processes.stopping import StopFlag
-from sf.queues import PipeQueue, StopRequested
-from sf.recurrent_states import RecurrentStates
-from sf.slots import FREE, SlotPool
-from sf.weights import SharedWeights, SharedWeightsSpec
+from sf.shared.queues import PipeQueue, StopRequested
+from sf.shared.recurrent_states import RecurrentStates
+from sf.shared.slots import FREE, SlotPool
+from sf.shared.weights import SharedWeights, SharedWeightsSpec
+from sf.system.processes.stopping import StopFlag
 
 PATIENCE_S = 30.0  # after which something is taken to hang
 T = 2

@@ -12,10 +12,10 @@ from sf.envs import EnvSpec
 from sf.learner.batches.buffer import BatchBuffer
 from sf.learner.batches.loaders import SlotCopier
 from sf.learner.batches.yielding_loader import YieldingLoader
-from sf.processes.stopping import StopFlag
-from sf.queues import PipeQueue
-from sf.recurrent_states import RecurrentStates
-from sf.slots import FREE, SlotPool
+from sf.shared.queues import PipeQueue
+from sf.shared.recurrent_states import RecurrentStates
+from sf.shared.slots import FREE, SlotPool
+from sf.system.processes.stopping import StopFlag
 
 T, NUM_SLOTS, NUM_COLUMNS = 2, 4, 3
 PATIENCE_S = 30.0

@@ -19,8 +19,8 @@ from sf.learner.loss import terms
 from sf.learner.update import Updater
 from sf.model import distributions
 from sf.model.actor_critic import UnrollOutput
-from sf.native import kernels, library, programs
-from sf.native.library import CompilerError
+from sf.system.native import kernels, library, programs
+from sf.system.native.library import CompilerError
 
 pytestmark = pytest.mark.timeout(450)
 with_compiler = pytest.mark.skipif(kernels.why_not() is not None, reason="this machine has no C++ compiler")

@@ -12,7 +12,7 @@ from sf.config import Config, presets
 from sf.envs import ActionSpec, Planes
 from sf.learner.compiled.outcome import TOLERANCE, Outcome, Trial, Written, trained
 from sf.learner.update import Updater
-from sf.native import kernels
+from sf.system.native import kernels
 
 SIZE = (4, 6)
 SMALL = {"encoder_mlp_layers": (16, 16), "encoder_conv_mlp_layers": (16,), "rnn_size": 16}

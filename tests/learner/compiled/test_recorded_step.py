@@ -8,12 +8,12 @@ import torch
 from late import devices_that_record, record_on
 from small_batches import CASES, DISTANCE, FLAGS, T, make_batch
 
-from sf import gpu
 from sf.config import Config
 from sf.learner.compiled import recorded_step
 from sf.learner.compiled.recorded_step import RecordedStep
 from sf.learner.loss import terms
 from sf.learner.update import Updater
+from sf.system import gpu
 
 FIRST = "continuous and discrete actions, a critic of its own"
 TURNS = "games by turns, without clipping of gradients"

@@ -11,8 +11,13 @@ import pytest
 from allocated import allocate
 
 from sf.config import Config
-from sf.processes.child import Child
-from sf.processes.reports import (
+from sf.run.children import starter, supervisor, watchdog
+from sf.run.children.supervisor import Supervisor
+from sf.run.learner_orders import LearnerOrders
+from sf.shared.queues import LockedQueueError, PipeQueue
+from sf.shared.slots import FILLING, FREE, FULL
+from sf.system.processes.child import Child
+from sf.system.processes.reports import (
     Episodes,
     Failed,
     Killed,
@@ -23,11 +28,6 @@ from sf.processes.reports import (
     Saving,
     Unreported,
 )
-from sf.queues import LockedQueueError, PipeQueue
-from sf.run.children import starter, supervisor, watchdog
-from sf.run.children.supervisor import Supervisor
-from sf.run.learner_orders import LearnerOrders
-from sf.slots import FILLING, FREE, FULL
 
 TIMEOUT_S = 10.0
 

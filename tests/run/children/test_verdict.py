@@ -3,9 +3,9 @@
 import pytest
 
 from sf.envs.errors import UsageError
-from sf.processes.main_module import UNGUARDED
-from sf.processes.reports import Failed
 from sf.run.children.verdict import ChildError, Death, QueueLostError, failure_after
+from sf.system.processes.main_module import UNGUARDED
+from sf.system.processes.reports import Failed
 
 BUG = Failed("KeyError: 3", is_usage_error=False, is_final=False, traceback="Traceback")
 WRONG = Failed("no such map", is_usage_error=True, is_final=False, traceback=None)

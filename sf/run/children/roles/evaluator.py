@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sf.envs.custom.given import given_env
 from sf.evaluation.evaluator import EvaluatorArgs, evaluator
-from sf.queues import IndexQueue
 from sf.run.children.roles.role import Role, Start
 from sf.run.children.roles.servers import NETWORKS
 from sf.run.memory import RunMemory
+from sf.shared.queues import IndexQueue
 
 
 def arguments(start: Start) -> EvaluatorArgs:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sf.play.opponents import Opponent
-from sf.players.snapshots import DIRECTORY
-from sf.players.worker import PlayerWorkerArgs, player_worker
+from sf.evaluation.play.opponents import Opponent
+from sf.league.players.snapshots import DIRECTORY
+from sf.league.players.worker import PlayerWorkerArgs, player_worker
 from sf.run.children.roles.role import Role, Start
 from sf.run.children.roles.servers import NETWORKS
 from sf.run.memory import RunMemory

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sf.processes.fork_servers import ForkServer
-from sf.processes.reports import Reports
-from sf.queues import IndexQueue
 from sf.run.children.roles.links import Links
 from sf.run.memory import RunMemory
 from sf.run.plan import Plan
+from sf.shared.queues import IndexQueue
+from sf.system.processes.fork_servers import ForkServer
+from sf.system.processes.reports import Reports
 
 Body = Callable[[Reports, Any], None]
 """Runs in the child, from its first line to its end."""

@@ -5,11 +5,11 @@ They start before the parent imports torch, which the roles need: so this module
 
 from __future__ import annotations
 
-from sf.processes.fork_servers import ForkServer, allow_many_descriptors
+from sf.system.processes.fork_servers import ForkServer, allow_many_descriptors
 
 # The optimizer imports torch._dynamo when it is first used, which takes a second.
 NETWORKS = ForkServer(
-    ["torch._dynamo", "sf.learner.worker", "sf.policy.worker", "sf.players.worker", "sf.evaluation.evaluator"]
+    ["torch._dynamo", "sf.learner.worker", "sf.policy.worker", "sf.league.players.worker", "sf.evaluation.evaluator"]
 )
 SIMULATORS = ForkServer(["sf.rollout.worker"])
 

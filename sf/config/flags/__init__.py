@@ -1,0 +1,1 @@
+"""The flags, one module for each part of the trainer. Nothing here imports the part."""

@@ -1,0 +1,204 @@
+"""Those who play, and the options of their environment, as the flags of `sf-eval`, `sf-enjoy`, `sf-play` name them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import yaml
+
+from sf.config import Config
+from sf.envs import EnvOptions, EnvSpec, as_evaluated, describe, flags_for_training
+from sf.envs.process_guards import keep_working_directory
+from sf.envs.spaces import space_json
+from sf.envs.spaces.observations import ObsWriter
+from sf.envs.spaces.space_json import layouts
+from sf.evaluation.play import opponents
+from sf.evaluation.play.named_checkpoint import config_of, find_trusted, num_policies
+from sf.evaluation.play.opponents import Opponent
+from sf.storage.checkpoint import Checkpoint
+from sf.storage.zoo.places import located
+
+Contestant = Checkpoint | Opponent
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Who plays what.
+
+    players: by name, the policies of the first run ahead of all others. config: of the first policy, or with the
+    environment alone. options: of its environment, as they are overridden. num_own: how many the first run has.
+    """
+
+    players: Mapping[str, Contestant]
+    config: Config
+    options: EnvOptions
+    num_own: int
+
+
+def find_contest(
+    run: Path,
+    against: tuple[str, ...],
+    which: str,
+    policy_id: int | None,
+    override: tuple[str, ...] = (),
+    is_trusted: bool = False,
+) -> Contest:
+    """The policies of `run`, and those whom they play against: policies and other opponents.
+
+    Raises ValueError as `find_policies` and `overridden` do, and where an opponent cannot be made.
+    """
+    paths = tuple(Path(named) for named in against if not opponents.is_name(named))
+    found: dict[str, Contestant] = {**find_policies(run, paths, which, policy_id, is_trusted)}
+    name, first = next(iter(found.items()))
+    assert isinstance(first, Checkpoint)
+    config = config_of(first, name)
+    options = overridden(as_evaluated(config.run.env, config.environment), override)
+    if any(map(opponents.is_name, against)):
+        obs_space, action_space = _spaces(first, name)
+        found |= _opponents(against, config.run.env, options, obs_space, action_space)
+    return Contest(found, config, options, num_policies(located(run)) if policy_id is None else 1)
+
+
+def contest_in(env: str, named: tuple[str, ...], override: tuple[str, ...] = ()) -> Contest:
+    """Of opponents that are no policies. Raises ValueError as `overridden` does, and where one cannot be made."""
+    options = overridden(as_evaluated(env, EnvOptions()), override)
+    spec = describe(env, options)
+    players = _opponents(named, env, options, spec.native_obs_space, spec.action_space)
+    return Contest(players, Config().replace(env=env), options, num_own=0)
+
+
+def find_opponents(
+    env: str, options: EnvOptions, spec: EnvSpec, against: tuple[str, ...], which: str, is_trusted: bool = False
+) -> dict[str, Contestant]:
+    """Those whom a person plays against in `env`: policies and other opponents.
+
+    Raises ValueError as `find_contest` does, and where a policy does not fit the spaces of `spec`.
+    """
+    paths = [Path(named) for named in against if not opponents.is_name(named)]
+    found: dict[str, Contestant] = {}
+    if paths:
+        policies = find_policies(paths[0], tuple(paths[1:]), which, None, is_trusted)
+        name, first = next(iter(policies.items()))  # the others have its spaces
+        for space, of_env in (("obs_space", spec.native_obs_space), ("action_space", spec.action_space)):
+            if first.state.get(space) != json.loads(json.dumps(space_json.to_json(of_env))):
+                raise ValueError(f"against: {name} has another {space} than {env}: name a policy of this environment")
+        found |= policies
+    return found | _opponents(against, env, options, spec.native_obs_space, spec.action_space)
+
+
+def require_spaces(players: Mapping[str, Contestant], env: str, spec: EnvSpec) -> None:
+    """Raises ValueError where a policy was trained with other observations or actions than `env` has now.
+
+    Those of another size would fail later; others of the same size would be misread without a word.
+    """
+    own = layouts(spec.obs_space, spec.action_space)
+    for name, each in players.items():
+        if isinstance(each, Opponent) or "obs_space" not in each.state:  # an older checkpoint does not say
+            continue
+        obs_space, action_space = _spaces(each, name)
+        for what, layout in layouts(ObsWriter(name, obs_space).space, action_space).items():
+            if layout != own[what]:
+                raise ValueError(
+                    f"the {what} of {env} are {own[what]}, and those that {name} was trained with are {layout}: name "
+                    "another policy, or the --env_kwargs that it was trained with"
+                )
+
+
+def _spaces(policy: Checkpoint, name: str) -> tuple[gym.Space, gym.Space]:
+    """Of its observations, as its environment had them, and of its actions."""
+    obs_space, action_space = (
+        space_json.read(policy.state.get(which), f"{name} has no {which} that can be read")
+        for which in ("obs_space", "action_space")
+    )
+    return obs_space, action_space
+
+
+def _opponents(
+    against: tuple[str, ...], env: str, options: EnvOptions, obs_space: gym.Space, action_space: gym.Space
+) -> dict[str, Contestant]:
+    """Those that are no policies."""
+    found: dict[str, Contestant] = {}
+    for named in filter(opponents.is_name, against):
+        opponent = Opponent(named, env, options, obs_space, action_space)
+        with keep_working_directory():
+            opponent.player()  # what is wrong with it is said before anything starts
+        found[named] = opponent
+    return found
+
+
+def find_policies(
+    run: Path, against: tuple[Path, ...], which: str, policy_id: int | None, is_trusted: bool = False
+) -> dict[str, Checkpoint]:
+    """The policies by name, those of `run` first.
+
+    which: latest or best, of a run. policy_id: which of `run` alone; None: all of them. Raises ValueError where one is
+    missing, where they cannot play the same environment, and where one names code that nobody vouches for.
+    """
+    if policy_id is not None and located(run).is_file():
+        raise ValueError(f"policy is {policy_id}, but {run} is a checkpoint, which has one policy: leave it out")
+    if which not in ("latest", "best"):
+        raise ValueError(f"checkpoint is {which!r}: latest, best, or the path of a file in place of the run")
+    paths = [run, *against]
+    if which != "latest" and all(located(path).is_file() for path in paths):
+        raise ValueError(f"checkpoint is {which!r}, but {run} is a checkpoint itself: leave it out, or name its run")
+    found: dict[str, Checkpoint] = {}
+    for number, named in enumerate(paths):
+        path = located(named)
+        if path.suffix in (".onnx", ".pt2"):
+            raise ValueError(
+                f"{path} is an export, for load_policy: name the run or the checkpoint that it was made from"
+            )
+        for wanted in range(num_policies(path)) if policy_id is None or number > 0 else [policy_id]:
+            of_run = "latest" if path.is_file() else which
+            file, saved = find_trusted(path, of_run, wanted, _warn, is_trusted)
+            name = str(file.with_suffix("").relative_to(path.parent) if path == named else named)
+            if name in found and path.is_file():  # the same name in another folder
+                name = str(named)
+            while name in found:
+                name += "'"
+            found[name] = saved
+    first, *others = found.values()
+    for name, other in zip(list(found)[1:], others, strict=True):
+        for space in ("obs_space", "action_space"):
+            if other.state.get(space) != first.state.get(space):
+                raise ValueError(
+                    f"against: {name} has another {space} than {next(iter(found))}: both need the same environment"
+                )
+    return found
+
+
+def overridden(options: EnvOptions, override: tuple[str, ...]) -> EnvOptions:
+    """`options` with each NAME=VALUE applied. Raises ValueError for an unknown name, or a wrong value."""
+    known = {field.name: field for field in dataclasses.fields(EnvOptions)}
+    changed: dict[str, Any] = {}
+    for assignment in override:
+        name, equals, value = assignment.partition("=")
+        if not equals or name not in known:
+            raise ValueError(
+                f"override is {assignment!r}: write NAME=VALUE, with a name among {', '.join(sorted(known))}"
+            )
+        if name in flags_for_training():
+            raise ValueError(f"override is {assignment!r}: {name} is for training alone, so leave it out")
+        changed[name] = value if known[name].type == "str" else _parsed(assignment, value)
+    try:
+        return dataclasses.replace(options, **changed)
+    except TypeError:
+        raise ValueError(f"override is {' '.join(override)!r}: a value is of the wrong kind") from None
+
+
+def _parsed(assignment: str, value: str) -> Any:
+    try:
+        return yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise ValueError(f"override is {assignment!r}: {value!r} is no value") from None
+
+
+def _warn(text: str) -> None:
+    print(text, file=sys.stderr)

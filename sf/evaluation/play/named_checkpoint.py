@@ -1,0 +1,100 @@
+"""The checkpoint that a user names, by its own path or that of its run: found, read and checked.
+
+Anybody may have made it. This module imports nothing that it names: see `sf.config.trust`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from sf.config import Config
+from sf.config.older import BEFORE_THE_FLAG
+from sf.config.trust.named_code import require_trusted
+from sf.envs.errors import UsageError
+from sf.envs.field_types import checked
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
+from sf.storage.run_dir import RunDir
+
+
+def find_checkpoint(
+    path: str | Path, which: str = "latest", policy_id: int = 0, say: Callable[[str], None] = print
+) -> tuple[Path, Checkpoint]:
+    """The file and its content; see `sf.evaluation.play.load`. Raises ValueError where none can be read."""
+    path = Path(path)
+    try:
+        file, saved = _find(path, which, policy_id, say)
+    except OSError as error:
+        raise UsageError(f"{error.filename or path} cannot be read ({error.strerror})") from None
+    require_whole_state(saved, file)
+    return file, saved
+
+
+def find_trusted(
+    path: str | Path,
+    which: str = "latest",
+    policy_id: int = 0,
+    say: Callable[[str], None] = print,
+    is_trusted: bool = False,
+) -> tuple[Path, Checkpoint]:
+    """`find_checkpoint` for a caller that then makes its environment, encoder or model.
+
+    Raises ValueError as that does, and where the checkpoint names code that nobody vouches for.
+    """
+    file, saved = find_checkpoint(path, which, policy_id, say)
+    require_known_code(saved, file, is_trusted)
+    return file, saved
+
+
+def require_known_code(saved: Checkpoint, file: Path, is_trusted: bool) -> None:
+    """Raises ValueError where a checkpoint names code that nobody vouches for. file: where it was found."""
+    require_trusted(checked(Config, saved.state["config"], str(file)), file, is_trusted)
+
+
+def num_policies(path: Path) -> int:
+    """The number of policies of the run at `path`; 1 for a checkpoint. Raises ValueError where a run does not say."""
+    try:
+        flags = None if path.is_file() else RunDir(path).saved_flags()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror})") from None
+    num = (flags or {}).get("num_policies", 1)
+    if not isinstance(num, int) or num < 1:
+        raise UsageError(f"{RunDir(path).config} has num_policies {num!r}: it must be a number, at least 1")
+    return num
+
+
+def require_whole_state(saved: Checkpoint, file: Path) -> None:
+    """Raises ValueError for a file with a right checksum whose content no learner writes."""
+    env_steps, config = saved.state.get("env_steps"), saved.state.get("config")
+    if not isinstance(env_steps, int) or not isinstance(config, dict):
+        raise UsageError(f"{file} lacks env_steps or config, which every checkpoint has: take another one")
+    checked(Config, config, str(file))
+
+
+def config_of(saved: Checkpoint, name: object) -> Config:
+    """The configuration that wrote it. Raises ValueError for flags or values that this version does not know."""
+    try:
+        return Config().replace(**{**BEFORE_THE_FLAG, **saved.state["config"]})
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{name} has a configuration that this version cannot read: {error}") from None
+
+
+def _find(path: Path, which: str, policy_id: int, say: Callable[[str], None]) -> tuple[Path, Checkpoint]:
+    if path.is_file():
+        if which != "latest":
+            raise UsageError(
+                f"checkpoint is {which!r}, but {path} is a checkpoint itself: leave it out, or name its run"
+            )
+        return path, checkpoint.load(path)
+    if RunDir(path).saved_flags() is None:
+        raise UsageError(f"{path} is neither a checkpoint nor the directory of a run, such as train_dir/doom_basic")
+    num = num_policies(path)
+    if not 0 <= policy_id < num:
+        raise UsageError(f"policy is {policy_id}, but {path} has {num}: from 0 to {num - 1}")
+    directory = RunDir(path).checkpoints_of(policy_id, num)
+    if which == "latest":
+        return checkpoint.load_latest(directory, say)
+    if which == "best":
+        return checkpoint.load_best(directory)
+    raise UsageError(f"checkpoint is {which!r}: latest, best, or the path of a file in place of the run")

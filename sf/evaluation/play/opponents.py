@@ -1,0 +1,191 @@
+"""Players that are no trained policy, by the name that a user gives them: `random`, `module:Name`, `openspiel:mcts:N`,
+`bot:NAME`.
+
+A new kind of player is a class with a method `actors`, and a line in `Opponent.player`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from sf import envs
+from sf.envs import EnvOptions
+from sf.envs.custom.named_objects import import_module, split
+from sf.envs.errors import UsageError, call_of, summary
+from sf.envs.openspiel.family import INSTALL
+from sf.envs.openspiel.family import PREFIX as OPENSPIEL
+from sf.envs.spaces.actions import ACTION_MASK, ActionSpec, random_actions
+from sf.envs.spaces.reading_back import action_encoder, obs_reader
+from sf.evaluation.play.player import Actions, OneByOne, Player
+from sf.storage.zoo import hub
+
+RANDOM = "random"
+BOT = "bot:"
+
+
+class RandomPlayer:
+    def __init__(self, action_spec: ActionSpec) -> None:
+        self._action_spec = action_spec
+
+    def actors(self, num_actors: int, seed: int) -> _RandomActors:
+        return _RandomActors(self._action_spec, seed)
+
+
+class _RandomActors:
+    def __init__(self, action_spec: ActionSpec, seed: int) -> None:
+        self._action_spec = action_spec
+        self._rng = np.random.default_rng(seed)
+
+    def act(
+        self,
+        obs: Mapping[str, np.ndarray],
+        first: np.ndarray,
+        who: np.ndarray | None = None,
+        deterministic: bool = False,
+    ) -> Actions:
+        actions = random_actions(self._rng, self._action_spec, len(first), obs.get(ACTION_MASK))
+        return Actions(*actions, np.full(len(first), np.nan, np.float32))
+
+
+class SimulatorsBot:
+    """Names the bot to the environment, which lets it act: see `sf.envs.EnvSpec.bots`."""
+
+    def __init__(self, name: str, env_id: str, options: EnvOptions) -> None:
+        """Raises UsageError where the environment has no such bot."""
+        spec = envs.describe(env_id, options)
+        if not spec.bots:
+            raise UsageError(
+                f"player {name!r}: {env_id} has no bot that can take the place of an agent: name another player"
+            )
+        if name.removeprefix(BOT) not in spec.bots:
+            known = ", ".join(BOT + bot for bot in spec.bots)
+            raise UsageError(f"player {name!r}: the bots of {env_id} are {known}: write one of them")
+        action_spec = ActionSpec.of(spec.action_space)
+        number = spec.bots[name.removeprefix(BOT)]
+        self._action = (
+            np.full(len(action_spec.discrete_sizes), number, np.int32),
+            np.zeros(action_spec.num_continuous, np.float32),
+        )
+
+    def actors(self, num_actors: int, seed: int) -> OneByOne:
+        return OneByOne(lambda n, rows, is_first: self._action)
+
+
+class ScriptedPlayer:
+    """Plays what `module:Name` says, observation by observation, in the form of the environment itself.
+
+    A function gets an observation and returns an action. Of a class, each actor has an object, made without arguments:
+    its `act` gets the observations, and its `reset`, if it has one, is called as an episode begins. Neither is asked
+    where no action is allowed, since others move. `deterministic` does not reach them.
+    """
+
+    def __init__(self, reference: str, obs_space: gym.Space, action_space: gym.Space) -> None:
+        """obs_space, action_space: as the environment has them.
+
+        It imports the module: the user has named it. Raises UsageError where it has no such function or class.
+        """
+        module_name, name = split(reference, f"player {reference!r}")
+        found = getattr(import_module(module_name, f"player {reference!r}"), name, None)
+        if not callable(found) or (isinstance(found, type) and not callable(getattr(found, "act", None))):
+            raise UsageError(
+                f"player {reference!r}: {module_name} has no function {name}, nor a class of that name with a method "
+                "act(observation): write one"
+            )
+        self._reference = reference
+        self._named: Callable[..., Any] = found
+        self._first = self._new()  # what is wrong with it is said now
+        self._read = obs_reader(obs_space)
+        self._encode = action_encoder(action_space)
+        spec = ActionSpec.of(action_space)
+        self._no_action = np.zeros(len(spec.discrete_sizes), np.int32), np.zeros(spec.num_continuous, np.float32)
+
+    def actors(self, num_actors: int, seed: int) -> OneByOne:
+        first, self._first = self._first, None
+        players = [first if n == 0 and first is not None else self._new() for n in range(num_actors)]
+        return OneByOne(lambda n, rows, first: self.act(players[n], rows, first))
+
+    def _new(self) -> Any:
+        """The object of an actor; None of a function."""
+        if not isinstance(self._named, type):
+            self._require_one_argument(self._named, self._reference.rpartition(":")[2])
+            return None
+        try:
+            player = self._named()
+        except Exception as error:
+            raise UsageError(
+                f"player {self._reference!r} cannot be made without arguments: {summary(error)}: mend its __init__"
+            ) from error
+        self._require_one_argument(player.act, "act")
+        return player
+
+    def _require_one_argument(self, called: Callable[..., Any], name: str) -> None:
+        try:
+            inspect.signature(called).bind(None)
+        except TypeError as error:
+            raise UsageError(
+                f"player {self._reference!r} cannot be asked for a move ({error}): write {name}(observation), which "
+                "returns an action"
+            ) from None
+        except ValueError:  # of what is not written in Python
+            pass
+
+    def act(self, player: Any, rows: Mapping[str, np.ndarray], first: bool) -> tuple[np.ndarray, np.ndarray]:
+        """What one actor does, discrete [D] and continuous [C]. player: its object; None: there is only a function.
+
+        Raises EnvError where their code does, and UsageError where it returns no action.
+        """
+        if first and hasattr(player, "reset"):
+            with call_of(self._reference, "reset"):
+                player.reset()
+        if ACTION_MASK in rows and not rows[ACTION_MASK].any():  # it is not its turn
+            return self._no_action
+        obs = self._read(rows)
+        with call_of(self._reference, "its move"):
+            action = self._named(obs) if player is None else player.act(obs)
+        try:
+            return self._encode(action)
+        except UsageError as error:
+            raise UsageError(f"player {self._reference!r}: {error}") from None
+
+
+@dataclass(frozen=True)
+class Opponent:
+    """What a process needs to know to play it. obs_space, action_space: as the environment has them."""
+
+    name: str
+    env: str
+    options: EnvOptions
+    obs_space: gym.Space
+    action_space: gym.Space
+
+    def player(self) -> Player:
+        """Raises UsageError where there is no such player, or where it cannot play this environment."""
+        if self.name == RANDOM:
+            return RandomPlayer(ActionSpec.of(self.action_space))
+        if self.name.startswith(OPENSPIEL):
+            try:
+                from sf.evaluation.play.openspiel_player import OpenSpielPlayer  # noqa: PLC0415  an extra
+            except ImportError as error:
+                raise UsageError(f"player {self.name!r}: {error}: {INSTALL}") from error
+            return OpenSpielPlayer(self.name, self.env, self.options)
+        if self.name.startswith(BOT):
+            return SimulatorsBot(self.name, self.env, self.options)
+        return ScriptedPlayer(self.name, self.obs_space, self.action_space)
+
+
+def is_name(named: str) -> bool:
+    """Whether this is the name of an opponent, and no run, checkpoint or policy of a zoo."""
+    try:
+        is_there = Path(named).exists()
+    except (OSError, ValueError):  # what no file can be called
+        is_there = False
+    if is_there or hub.is_address(named):
+        return False
+    return named == RANDOM or ":" in named

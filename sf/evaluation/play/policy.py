@@ -1,0 +1,78 @@
+"""What every loaded policy can do: act for one actor, with observations and actions of the environment itself.
+
+`sf.evaluation.play.torch_policy.TorchPolicy` runs a checkpoint with torch, `sf.evaluation.play.onnx_policy.OnnxPolicy`
+an ONNX file without it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from sf.envs.errors import UsageError
+from sf.envs.spaces.actions import ActionSpec, decoder
+from sf.envs.spaces.observations import ObsWriter, obs_arrays
+
+
+class Policy(ABC):
+    """A trained policy that acts by itself.
+
+    name: of the file, for messages. env_id, env_steps: what it was trained on, and for how long. obs_space,
+    action_space: as the environment itself has them. flat_obs_space, action_spec: as the network takes and gives
+    them, see `sf.envs.spaces.observations` and `sf.envs.spaces.actions`.
+    """
+
+    def __init__(self, name: str, env_id: str, env_steps: int, obs_space: gym.Space, action_space: gym.Space) -> None:
+        self.name = name
+        self.env_id = env_id
+        self.env_steps = env_steps
+        self.obs_space = obs_space
+        self.action_space = action_space
+        self.action_spec = ActionSpec.of(action_space)
+        self._writer = ObsWriter(env_id, obs_space)
+        self._decode = decoder(action_space)
+        self._rows = obs_arrays(self.flat_obs_space, 1)
+        self._is_first = True
+
+    def __repr__(self) -> str:
+        spaces = (" ".join(str(space).split()) for space in (self.obs_space, self.action_space))
+        return (
+            f"{type(self).__name__}({self.name!r}, env_id={self.env_id!r}, env_steps={self.env_steps}, "
+            + "obs_space={}, action_space={})".format(*spaces)
+        )
+
+    @property
+    def flat_obs_space(self) -> gym.spaces.Dict:
+        """The observations as the network takes them: a Dict of Boxes."""
+        return self._writer.space
+
+    def reset(self) -> None:
+        """An episode begins: a recurrent policy forgets what it saw."""
+        self._is_first = True
+
+    def act(self, obs: Any, deterministic: bool = False) -> Any:
+        """The action for one observation, as the environment gives it, in the form that `env.step` takes.
+
+        deterministic: the most probable action instead of a random one. Raises ValueError for an observation that
+        does not fit `obs_space`.
+        """
+        self._writer.write(obs, {key: list(rows) for key, rows in self._rows.items()}, 0)
+        for key, rows in self._rows.items():
+            if rows.dtype.kind == "f" and not np.isfinite(rows).all():  # a recurrent state would keep it
+                raise UsageError(f"{self.name}: observation {key!r} has NaN or infinite numbers: give finite ones")
+        discrete, continuous = self._choose(self._rows, np.array([self._is_first]), deterministic)
+        self._is_first = False
+        return self._decode(discrete, continuous)
+
+    @abstractmethod
+    def _choose(
+        self, obs: Mapping[str, np.ndarray], first: np.ndarray, deterministic: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The action of the one actor, discrete [D] and continuous [C]. Its recurrent state goes on.
+
+        obs: {key: [1, ...]}. first: [1] bool, whether an episode begins with it.
+        """

@@ -1,0 +1,149 @@
+"""A checkpoint that acts by itself, with torch: no processes, no shared memory, no environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+import torch
+
+from sf.envs.clock import CLOCK
+from sf.envs.errors import UsageError
+from sf.envs.spaces import space_json
+from sf.evaluation.play.named_checkpoint import config_of
+from sf.evaluation.play.player import Actions
+from sf.evaluation.play.policy import Policy
+from sf.model.acting import Acting, ActingHere, AnswerLayout, AnyActing
+from sf.model.distributions import ActionDistribution
+from sf.model.inference import inference_model
+from sf.storage.checkpoint import MODEL, Checkpoint
+from sf.system.processes.torch_runtime import float32_by_default
+
+
+class TorchPolicy(Policy):
+    """The policy of a checkpoint, ready to act.
+
+    config: of its run. network: a model of `sf.model` with its weights, for inference only.
+    """
+
+    @float32_by_default()
+    def __init__(
+        self,
+        saved: Checkpoint,
+        name: str,
+        device: str = "cpu",
+        seed: int = 0,
+        precision: Literal["float32", "bfloat16"] = "float32",
+    ) -> None:
+        """name: for messages. precision: of the trunk.
+
+        It imports the model and the encoder that the checkpoint names: see `sf.config.trust`.
+
+        Raises ValueError where the checkpoint is of another version, lacks a part, or its model is unknown.
+        """
+        if not {"obs_space", "action_space"} <= saved.state.keys():
+            raise UsageError(f"{name} is older than this version, which keeps the spaces: resume its run once")
+        self.config = config_of(saved, name)
+        obs_space, action_space = (
+            space_json.read(saved.state[which], f"{name} has no {which} that can be read")
+            for which in ("obs_space", "action_space")
+        )
+        super().__init__(name, self.config.run.env, saved.state["env_steps"], obs_space, action_space)
+        self.device = torch.device(device)
+        self.network = inference_model(self.config.model, self.flat_obs_space, self.action_spec, precision, self.device)
+        prefix = len(MODEL)
+        weights = {k[prefix:]: v for k, v in saved.tensors.items() if k.startswith(MODEL)}
+        try:
+            self.network.load_state_dict(weights)
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())
+            raise UsageError(
+                f"{name} does not hold the network that it describes: take another one ({reason})"
+            ) from None
+        self._actors = self.actors(1, seed)
+
+    @float32_by_default()
+    def actors(self, num_actors: int, seed: int) -> NetworkActors:
+        return NetworkActors(self, num_actors, seed)
+
+    @float32_by_default()
+    def probabilities(self, obs: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Those of the actions of a Discrete space [M, A] float32, where the network has no memory.
+
+        obs: {key: [M, ...]}, laid out as `flat_obs_space`.
+        """
+        assert self.network.state_size == 0
+        assert len(self.action_spec.discrete_sizes) == 1
+        assert not self.action_spec.num_continuous
+        num = len(next(iter(obs.values())))
+        if self.config.model.critic_clock is True:
+            obs = {**obs, CLOCK: np.zeros((num, 1), np.float32)}  # which the policy does not see
+        with torch.inference_mode():
+            out = self.network.step(
+                {key: torch.from_numpy(rows).to(self.device) for key, rows in obs.items()},
+                torch.zeros(num, 0, device=self.device),
+                torch.ones(num, dtype=torch.bool, device=self.device),
+            )
+            return ActionDistribution(self.action_spec, out.params).log_probs[:, 0].exp().cpu().numpy()
+
+    def _choose(
+        self, obs: Mapping[str, np.ndarray], first: np.ndarray, deterministic: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        actions = self._actors.act(obs, first, deterministic=deterministic)
+        return actions.discrete[0], actions.continuous[0]
+
+
+class NetworkActors:
+    """N actors that one policy plays, each with a recurrent state of its own."""
+
+    def __init__(
+        self,
+        policy: TorchPolicy,
+        num_actors: int,
+        seed: int,
+        acting: AnyActing | None = None,
+    ) -> None:
+        """acting: computes what an `Acting` of the network does. None: one of them."""
+        self._policy = policy
+        self._acting = acting or ActingHere(Acting(policy.network, policy.action_spec))
+        self._layout = AnswerLayout(policy.action_spec)
+        self._all = np.arange(num_actors)
+        self._steps = np.zeros(num_actors, np.float32)  # [N] that an episode has had, for a critic with a clock
+        self._state = torch.zeros(num_actors, policy.network.state_size, device=policy.device)  # [N, S]
+        self._generator = torch.Generator(policy.device).manual_seed(seed)
+
+    @float32_by_default()
+    def act(
+        self,
+        obs: Mapping[str, np.ndarray],
+        first: np.ndarray,
+        who: np.ndarray | None = None,
+        deterministic: bool = False,
+    ) -> Actions:
+        """The actions of M of the actors. Their recurrent states go on.
+
+        obs: {key: [M, ...]}, laid out as `TorchPolicy.flat_obs_space`. first: [M] bool, whether an episode begins. who:
+        [M] positions of the actors; None: all of them.
+        """
+        device, spec = self._policy.device, self._policy.action_spec
+        who = self._all if who is None else who
+        idxs = torch.from_numpy(who).to(device)
+        self._steps[who] = np.where(first, 0.0, self._steps[who] + 1.0)
+        if self._policy.config.model.critic_clock is True:
+            obs = {**obs, CLOCK: self._steps[who, None]}
+        inputs = (
+            {key: torch.from_numpy(rows).to(device) for key, rows in obs.items()},
+            self._state[idxs],
+            torch.from_numpy(first).to(device),
+        )
+        with torch.inference_mode():
+            if deterministic:
+                out = self._policy.network.step(*inputs)
+                self._state[idxs] = out.state
+                mode = ActionDistribution(spec, out.params).mode()
+                return Actions(*(tensor.cpu().numpy() for tensor in (*mode, out.value)))
+            noise = ActionDistribution.noise(spec, (len(who),), device, self._generator)
+            packed, self._state[idxs] = self._acting(*inputs, *noise)
+        answers = self._layout.unpack(packed.cpu().numpy())
+        return Actions(answers["discrete"], answers["continuous"], answers["value"])

@@ -1,0 +1,137 @@
+"""The players that `--players` names: found, and tried, before anything starts."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import gymnasium as gym
+
+from sf.envs import EnvOptions, EnvSpec
+from sf.envs.clock import CLOCK
+from sf.envs.errors import UsageError
+from sf.evaluation.play import opponents
+from sf.evaluation.play.named_checkpoint import find_checkpoint, num_policies, require_known_code
+from sf.evaluation.play.opponents import Opponent
+from sf.evaluation.play.torch_policy import TorchPolicy
+from sf.league.players.snapshots import kept_at
+from sf.league.record import policy_name
+from sf.storage.checkpoint import Checkpoint, load, weights_of
+from sf.storage.zoo.places import located
+
+Entrant = Checkpoint | Opponent
+
+_OWN_NAME = re.compile(r"policy_\d+(_\d+)?|beginning_\d+")  # of policies that learn, snapshots, exploiters' beginnings
+_MOST_BYTES = 200
+
+
+def find_entrants(
+    named: Sequence[str],
+    env: str,
+    options: EnvOptions,
+    spec: EnvSpec,
+    run_dir: Path,
+    is_trusted: bool = False,
+    resumes: bool = True,
+) -> dict[str, Entrant]:
+    """By the name that each has in the pool, in the same order. Of a run with several policies all are there.
+
+    run_dir: of the run, which has copies of the players that it has met before: they are taken where originals are
+    gone. resumes: whether the run goes on with what is there.
+    Raises ValueError where a player cannot be found or loaded, plays another environment, or is named twice.
+    """
+    found: dict[str, Entrant] = {}
+    for player, policy_id, name in _one_by_one(named, run_dir, resumes):
+        if name in found:
+            raise UsageError(f"players names {player!r} twice, or another one that is called {name}, too: name it once")
+        if opponents.is_name(player):
+            opponent = Opponent(player, env, options, spec.native_obs_space, spec.action_space)
+            opponent.player()  # what is wrong with it is said now
+            found[name] = opponent
+            continue
+        try:
+            file, saved = _original_or_copy(player, policy_id, kept_at(run_dir, name), is_trusted)
+            policy = TorchPolicy(saved, str(file))
+        except ValueError as error:
+            raise UsageError(f"players names {player!r}: {error}") from None
+        own = gym.spaces.Dict({key: box for key, box in spec.obs_space.spaces.items() if key != CLOCK})
+        for what, theirs, ours in (
+            ("observations", policy.flat_obs_space, own),
+            ("actions", policy.action_space, spec.action_space),
+        ):
+            if theirs != ours:
+                raise UsageError(
+                    f"players names {player!r}, whose {what} are {_short(theirs)}, and those of {env} are "
+                    f"{_short(ours)}: name a player of the same environment"
+                )
+        if resumes and file != kept_at(run_dir, name):
+            _say_where_the_copy_differs(player, saved, kept_at(run_dir, name))
+        found[name] = saved
+    return found
+
+
+def _say_where_the_copy_differs(player: str, saved: Checkpoint, copy: Path) -> None:
+    try:
+        is_same = not copy.is_file() or weights_of(load(copy)) == weights_of(saved)
+    except (OSError, ValueError):  # the player worker says what is wrong with it
+        return
+    if not is_same:
+        _warn(f"players names {player!r}, whose weights have changed since it joined: {copy} plays on")
+
+
+def _one_by_one(named: Sequence[str], run_dir: Path, resumes: bool) -> Iterator[tuple[str, int, str]]:
+    """Yield what was named, the policy of that run, and the name that it has in the pool."""
+    for player in named:
+        if opponents.is_name(player):
+            yield player, 0, player
+            continue
+        name = _file_name(player)
+        # Runs of earlier versions met the first policy alone, by the name of its run, and go on with it.
+        is_alone = resumes and kept_at(run_dir, name).is_file()
+        num = 1 if is_alone else _num_policies(player, kept_at(run_dir, name))
+        for policy_id in range(num):
+            yield player, policy_id, name if num == 1 else f"{name}_{policy_name(policy_id)}"
+
+
+def _num_policies(player: str, copy: Path) -> int:
+    """Returns the policies of a run, also of copies of one that is gone, or 1 for all else, which others refuse."""
+    try:
+        path = located(Path(player))
+        if path.exists():
+            return num_policies(path)
+    except ValueError:
+        pass
+    return len(list(copy.parent.glob(f"{copy.stem}_policy_[0-9][0-9]{copy.suffix}"))) or 1
+
+
+def _original_or_copy(player: str, policy_id: int, copy: Path, is_trusted: bool) -> tuple[Path, Checkpoint]:
+    """A copy stands in for an original that is gone or damaged, not for one whose code nobody vouches for."""
+    try:
+        file, saved = find_checkpoint(located(Path(player)), "latest", policy_id, _warn)
+    except ValueError as error:
+        if not copy.is_file():
+            raise
+        _warn(f"{error}. {copy} plays in its place")
+        file, saved = find_checkpoint(copy, "latest", 0, _warn)
+    require_known_code(saved, file, is_trusted)
+    return file, saved
+
+
+def _file_name(player: str) -> str:
+    """Returns the last two parts of the path of a run or checkpoint, but no name that the run gives to its own."""
+    parts = Path(player.removesuffix(".safetensors")).parts[-2:]
+    name = re.sub(r"(?:[^\w.-]|_)+", "_", "_".join(parts)).strip("._")
+    if len(name.encode()) > _MOST_BYTES:  # of the name of a file
+        name = f"{name[:40]}_{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    return name if name and not _OWN_NAME.fullmatch(name) else f"player_{name}".rstrip("_")
+
+
+def _short(space: gym.Space) -> str:
+    return " ".join(str(space).split())
+
+
+def _warn(text: str) -> None:
+    print(text, file=sys.stderr)

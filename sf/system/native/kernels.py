@@ -1,0 +1,120 @@
+"""The loops of kernels.cpp on tensors: what they compute stands there.
+
+They run on the thread that calls them, without Python's lock, so several threads may call them at once. Each needs
+dense tensors in the memory of the host.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sf.system.native import library
+from sf.system.native.library import CompilerError
+
+_NUMBERS = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+_PARAMETERS = {  # addresses, then sizes
+    "elu": (1, 1),
+    "shift_and_scale": (4, 2),
+    "lstm_forward": (9, 2),
+    "lstm_backward": (9, 2),
+    "gru_forward": (9, 2),
+    "gru_backward": (9, 2),
+}
+
+_SHARED_FROM = 1 << 15  # numbers for each thread: as many as PyTorch gives one at least
+_AS_FAST_AS = 3  # threads of PyTorch, which share what a loop does on one
+
+Loop = Callable[..., None]
+
+
+class _Loops:
+    """Those of this process, by the dtype of their numbers."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[torch.dtype, dict[str, Loop]] = {}
+
+    def of(self, dtype: torch.dtype) -> dict[str, Loop]:
+        """Empty where there are none."""
+        if dtype not in self._loaded:
+            self._loaded[dtype] = _load(_NUMBERS[dtype]) if dtype in _NUMBERS else {}
+        return self._loaded[dtype]
+
+
+_LOOPS = _Loops()
+
+
+def why_not() -> str | None:
+    """Why this machine has no compiled loops, as a clause; None where it has. Makes them where they are missing."""
+    try:
+        for numbers in _NUMBERS.values():
+            library.load(numbers)
+    except CompilerError as error:
+        return str(error)
+    return None
+
+
+def pay(like: Tensor, size: int) -> bool:
+    """Whether loops over so many numbers, of the dtype and device of `like`, are there and faster than PyTorch.
+
+    Its operations share many numbers among their threads; a loop is three times as fast as one of them.
+    """
+    if like.device.type != "cpu" or _is_traced():
+        return False
+    num_threads = min(torch.get_num_threads(), size // _SHARED_FROM)
+    return num_threads <= _AS_FAST_AS and bool(_LOOPS.of(like.dtype))
+
+
+def find(name: str, like: Tensor) -> Loop:
+    """The loop `name` of kernels.cpp for numbers as those of `like`. Raises KeyError where there is none.
+
+    Its arguments: addresses (`Tensor.data_ptr`), then sizes.
+    """
+    return _LOOPS.of(like.dtype)[name]
+
+
+def takes_elu(x: Tensor) -> bool:
+    """Whether `elu_` is for such tensors."""
+    return pay(x, x.numel()) and (x.is_contiguous() or x.is_contiguous(memory_format=torch.channels_last))
+
+
+def elu_(x: Tensor) -> None:
+    """exp(x) - 1 in place of all x below 0."""
+    find("elu", x)(x.data_ptr(), x.numel())
+
+
+def takes_images(pixels: Tensor, offset: Tensor) -> bool:
+    """Whether `shifted_and_scaled` is for such tensors."""
+    is_dense = pixels.is_contiguous() and offset.is_contiguous()
+    return pay(offset, pixels.numel()) and pixels.dtype == torch.uint8 and is_dense
+
+
+def shifted_and_scaled(pixels: Tensor, offset: Tensor, scale: Tensor) -> Tensor:
+    """offset + scale x pixel, in the dtype of both. pixels [N, *shape] uint8; offset [*shape]; scale []."""
+    out = torch.empty(pixels.shape, dtype=offset.dtype)
+    addresses = (tensor.data_ptr() for tensor in (pixels, offset, scale, out))
+    find("shift_and_scale", offset)(*addresses, len(pixels), offset.numel())
+    return out
+
+
+def _is_traced() -> bool:
+    """An export or a compiler of torch follows the operations: it must see all of them."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()
+
+
+def _load(numbers: str) -> dict[str, Loop]:
+    try:
+        loaded: Any = library.load(numbers)
+    except CompilerError:
+        return {}
+    loops = {}
+    for name, (num_addresses, num_sizes) in _PARAMETERS.items():
+        loop = loaded[name]
+        loop.argtypes = [ctypes.c_void_p] * num_addresses + [ctypes.c_int64] * num_sizes
+        loop.restype = None
+        loops[name] = loop
+    return loops

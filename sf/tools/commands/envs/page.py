@@ -1,0 +1,153 @@
+"""All about one environment: its spaces, what is adapted in it, its preset, and what random actions come to."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+from rich.table import Table
+from rich.text import Text
+
+from sf.envs import EnvOptions
+from sf.envs.groups.old_api import OldApiEnv
+from sf.envs.groups.teams import SharedReward, Team
+from sf.envs.groups.turns import TurnsTogether
+from sf.envs.remarks import handed_to
+from sf.metrics.display.console import OutputConsole
+from sf.tools.commands import cli
+from sf.tools.commands.envs.descriptions import (
+    Description,
+    action_text,
+    as_json,
+    describe,
+    obs_text,
+    sentence_of,
+    silence,
+    status_of,
+)
+from sf.tools.commands.envs.random_play import RandomPlay, play_randomly
+
+_ADAPTED = {
+    OldApiEnv.__name__: "the API of gym before 0.26, or no class of Gymnasium: called as one of Gymnasium",
+    Team.__name__: "Tuples with a part for each agent: agents of a match",
+    TurnsTogether.__name__: "agents that take turns: all of them step, and the others are masked",
+    SharedReward.__name__: "each agent is paid the sum of all rewards",
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    """What is known of an environment after it was made, and stepped if that was asked for."""
+
+    described: Description
+    options: EnvOptions
+    remarks: tuple[str, ...]  # what a run would say of it
+    play: RandomPlay | None
+    play_error: str | None
+    status: int  # of a command that needs it, such as sf-train
+
+    def as_json(self) -> dict[str, Any]:
+        out = as_json(self.described)
+        spec = self.described.spec
+        if spec is not None:
+            out["env_obs"] = space_text(spec.native_obs_space)
+            out["layers"] = list(spec.layers)
+            out["adapted"] = list(self.adaptations())
+        out["remarks"] = list(self.remarks)
+        out["random_play"] = None if self.play is None else self.play.as_json()
+        out["random_play_error"] = self.play_error
+        return out
+
+    def adaptations(self) -> Iterator[str]:
+        """What is changed between the environment and the policy, but for wrappers that somebody named."""
+        spec = self.described.spec
+        if spec is None:
+            return
+        yield from (_ADAPTED[name] for name in spec.layers if name in _ADAPTED)
+        yield from _adaptations_of(spec.native_obs_space)
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """Names of what is known, and its text; a name that is empty goes on with the one before. Of one that could
+        be made."""
+        spec = self.described.spec
+        assert spec is not None
+        yield "env", self.described.env
+        yield "it returns", space_text(spec.native_obs_space)
+        yield "policy sees", obs_text(spec.obs_space.spaces)
+        yield "action", action_text(spec.action_space)
+        yield "agents", str(spec.num_agents)
+        yield "frameskip", str(spec.frameskip)
+        yield "preset", self.described.preset or "-"
+        if spec.layers:
+            yield "layers", " > ".join(spec.layers)
+        for label, texts in (("adapted", self.adaptations()), ("to know", self.remarks)):
+            for n, text in enumerate(texts):
+                yield "" if n else label, text
+        if self.play is not None or self.play_error is not None:
+            yield "random play", self.play.text if self.play is not None else f"failed: {self.play_error}"
+        yield "train", shlex.join(self._command())
+
+    def _command(self) -> list[str]:
+        given = {name: getattr(self.options, name) for name in ("env_kwargs", "env_wrappers", "env_frameskip")}
+        named = {name: value for name, value in given.items() if value != getattr(EnvOptions(), name)}
+        return ["sf-train", *cli.arguments({"env": self.described.env, **named})]
+
+
+def make_page(env: str, options: EnvOptions, seconds: float) -> Page:
+    """Makes the environment, and steps it for this many seconds."""
+    remarks: list[str] = []
+    play, error = None, None
+    with silence(), handed_to(lambda about, sentence: remarks.append(sentence)):
+        described = describe(env, options)
+        status = described.status
+        if described.spec is not None:
+            try:
+                play = play_randomly(env, options, seconds)
+            except Exception as raised:  # whatever an environment raises is told with the rest
+                error, status = sentence_of(raised), status_of(raised)
+    return Page(described, options, tuple(remarks), play if seconds else None, error, status)
+
+
+def print_page(page: Page) -> None:
+    console = OutputConsole()
+    if not console.is_terminal:
+        for label, text in page.rows():
+            print(f"{label:<12} {text}")
+        return
+    table = Table.grid(padding=(0, 2))
+    for label, text in page.rows():
+        table.add_row(Text(label, "bold"), Text(text))
+    console.print(table)
+
+
+def space_text(space: gym.Space) -> str:
+    """`Dict(image: 7x7x3 uint8, direction: Discrete(4))`: without bounds, which can be long arrays."""
+    if isinstance(space, gym.spaces.Dict):
+        return f"Dict({', '.join(f'{name}: {space_text(child)}' for name, child in space.items())})"
+    if isinstance(space, gym.spaces.Tuple):
+        return f"Tuple({', '.join(map(space_text, space.spaces))})"
+    if isinstance(space, gym.spaces.Box):
+        return f"Box({'x'.join(map(str, space.shape)) or 1} {space.dtype})"
+    return action_text(space)
+
+
+def _adaptations_of(space: gym.Space) -> Iterator[str]:
+    spaces = list(_spaces(space))
+    if any(isinstance(each, gym.spaces.Tuple) for each in spaces):
+        yield "a Tuple of observations: a Dict with the indices as keys"
+    # A MultiDiscrete with several axes is a grid of codes.
+    if any(
+        isinstance(each, gym.spaces.Discrete | gym.spaces.MultiDiscrete) and len(each.shape or ()) < 2
+        for each in spaces
+    ):
+        yield "Discrete observations: one-hot"
+
+
+def _spaces(space: gym.Space) -> Iterator[gym.Space]:
+    yield space
+    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
+        for child in space.spaces.values() if isinstance(space, gym.spaces.Dict) else space.spaces:
+            yield from _spaces(child)

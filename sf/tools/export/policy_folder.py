@@ -1,0 +1,162 @@
+"""A trained policy as a folder for others: its weights, its configuration, and a card with its score."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sf import envs
+from sf.evaluation.play.named_checkpoint import config_of, find_checkpoint
+from sf.evaluation.statistics import Statistics
+from sf.evaluation.task import EvaluationTask, evaluate
+from sf.metrics.system_info import read_starts
+from sf.storage import checkpoint, output_file
+from sf.storage.checkpoint import Checkpoint
+from sf.storage.run_dir import RunDir
+from sf.storage.zoo import CARD, CONFIG, WEIGHTS
+from sf.storage.zoo.folder import Precision, contents, without_training_state
+from sf.system.machine.cores import num_usable_cores
+from sf.tools.export.card import FRONT_MATTER, Score, Subject, card
+
+INSTEAD_OF_CARD = "--out FOLDER without --card"
+"""What to name where the run takes no card."""
+
+_DEPTH = 3  # of a checkpoint below its run
+
+
+@dataclass(frozen=True)
+class ScoredPolicy:
+    """A policy without what only training needs, and what its episodes have shown.
+
+    starts, as_named: of its run, see `Subject`. settings: of the evaluation, as flags of `sf-eval`.
+    """
+
+    policy: Checkpoint
+    precision: Precision
+    starts: Sequence[dict[str, Any]]
+    as_named: Mapping[str, Any]
+    statistics: dict[str, Statistics]
+    frameskip: int
+    num_agents: int
+    deterministic: bool
+    settings: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        saved: Checkpoint,
+        file: Path,
+        precision: Precision,
+        num_episodes: int,
+        deterministic: bool,
+        on_progress: Callable[[int, int], None],
+    ) -> ScoredPolicy:
+        """Play the episodes with the weights as they will be shipped. file: of the checkpoint.
+
+        Raises ValueError where the policy is of another version or has no episode, RuntimeError where a worker fails.
+        """
+        policy = without_training_state(saved, precision)
+        config = config_of(saved, file)
+        spec = envs.describe(config.run.env, config.environment)
+        num_workers = num_usable_cores()
+        task = EvaluationTask(
+            env=config.run.env,
+            options=envs.as_evaluated(config.run.env, config.environment),
+            players={str(file): policy},
+            num_episodes=num_episodes,
+            objective=config.population.pbt_target_objective,
+            deterministic=deterministic,
+            num_workers=num_workers,
+        )
+        statistics = evaluate(task, on_progress).statistics(0)
+        if not statistics:
+            raise ValueError(f"{file} has no episode: its agents joined no match, so there is no score for a card")
+        settings = ("--episodes", str(num_episodes), "--num_workers", str(num_workers))
+        return cls(
+            policy=policy,
+            precision=precision,
+            starts=_starts(file),
+            as_named=_as_named(file),
+            statistics=statistics,
+            frameskip=spec.frameskip,
+            num_agents=spec.num_agents,
+            deterministic=deterministic,
+            settings=(*settings, *(("--deterministic", "true") if deterministic else ())),
+        )
+
+    def card(self, address: str, license: str | None) -> str:
+        """address: what a user names to play it. license: of the weights, None where the user states none."""
+        num_bytes = len(checkpoint.encode(self.policy))
+        subject = Subject(
+            address=address,
+            state=self.policy.state,
+            frameskip=self.frameskip,
+            starts=self.starts,
+            as_named=self.as_named,
+            weights=f"{num_bytes / 1e6:.2f} MB, {self.precision}",
+            license=license,
+        )
+        command = shlex.join(["sf-eval", address, *self.settings])
+        return card(subject, Score(self.statistics, self.deterministic, self.num_agents, command))
+
+    def files(self, address: str, license: str | None) -> dict[str, bytes]:
+        """The folder, by name."""
+        return contents(self.policy, self.card(address, license))
+
+
+def require_folder(folder: Path) -> None:
+    """Before the work. Raises ValueError where `folder` cannot be written, or holds links, a README of the user's own
+    or something else than a policy."""
+    for name in (CARD, WEIGHTS, CONFIG):
+        output_file.require_writable("out", folder / name, is_named=False)
+    if any(folder.iterdir()) and not _is_policy(folder / WEIGHTS):
+        raise ValueError(f"{folder} exists and holds something else than a policy: name another --out")
+    _require_own_card(folder / CARD, "another --out")
+
+
+def _is_policy(weights: Path) -> bool:
+    """Other programs call their weights the same."""
+    try:
+        find_checkpoint(weights)
+    except ValueError:
+        return False
+    return True
+
+
+def card_of_run(run: Path, has_folder: bool = False) -> Path:
+    """Where the card of a run is written. has_folder: whether a folder with a card is written, too.
+
+    Raises ValueError where `run` is none, or has a README of the user's own, or a link in its place.
+    """
+    if not RunDir(run).config.is_file() or (run / WEIGHTS).is_file():
+        instead = "leave --card out, as the folder has a card" if has_folder else "name --out FOLDER, which has a card"
+        raise ValueError(f"card is true, but {run} is no run directory: {instead}")
+    path = run / CARD
+    output_file.require_writable("card", path, is_named=False, instead=INSTEAD_OF_CARD)
+    _require_own_card(path, INSTEAD_OF_CARD)
+    return path
+
+
+def _require_own_card(path: Path, instead: str) -> None:
+    if path.exists() and not path.read_bytes().startswith(FRONT_MATTER.encode()):
+        raise ValueError(f"{path} is no card of sf-export, and would be lost: move it, or name {instead}")
+
+
+def _starts(file: Path) -> list[dict[str, Any]]:
+    for parent in list(file.parents)[: _DEPTH + 1]:
+        if RunDir(parent).system.is_file():
+            return read_starts(RunDir(parent))
+    return []
+
+
+def _as_named(file: Path) -> Mapping[str, Any]:
+    for parent in list(file.parents)[: _DEPTH + 1]:
+        with suppress(ValueError):  # it is broken, and the checkpoint has all flags, too
+            flags = RunDir(parent).saved_flags()
+            if flags is not None:
+                return flags
+    return {}

@@ -1,0 +1,82 @@
+"""A best response: a policy that is trained against players with fixed weights, by an ordinary run."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sf.config import Config
+from sf.envs import UsageError
+from sf.evaluation.play.named_checkpoint import find_trusted
+from sf.run.startup.initial_weights import CompleteRunError
+from sf.run.trainer import train
+from sf.storage.checkpoint import Checkpoint
+from sf.storage.run_dir import RunDir
+
+_SAME_SHARE = 1e-6  # shares that differ by less are the same
+
+
+class StoppedError(Exception):
+    """A signal has ended the training of a best response. by: its name."""
+
+    def __init__(self, by: str) -> None:
+        super().__init__(by)
+        self.by = by
+
+    @property
+    def exit_status(self) -> int:
+        return 128 + signal.Signals[self.by].value
+
+
+def train_best_response(
+    config: Config,
+    against: Mapping[str, float],
+    say: Callable[[str], None],
+    on_complete: Callable[[RunDir, Config], None] = lambda run_dir, config: None,
+) -> Checkpoint:
+    """Train it, or go on with its run, and return its latest weights.
+
+    against: how often to meet each player, as `--players` names them. say: is told what a user should know.
+    on_complete: is called where the run was trained to its end before. Raises StoppedError, what `train` raises, and
+    UsageError where the run that is there was trained against others, or does not say against whom.
+    """
+    run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
+    saved_flags = run_dir.saved_flags()
+    if saved_flags is not None:
+        _require_same_opponents(run_dir, saved_flags, against)
+    elif any(run_dir.path.glob("[!.]*")):  # but for what a killed start has left
+        raise UsageError(
+            f"{run_dir.path} has no config.yaml, which says how this response was trained: put that file back, or move "
+            "the folder away, and the same command trains the response anew"
+        )
+    config = config.replace(
+        restart_behavior="resume",
+        past_share=1.0,
+        players=tuple(against),
+        opponent_weights=tuple(against.values()),
+        snapshot_every_env_steps=0,
+    )
+    try:
+        stopped_by = train(config)["stopped_by"]
+    except CompleteRunError:
+        on_complete(run_dir, config)
+        say(f"{run_dir.path} was trained before")
+    else:
+        if stopped_by in signal.Signals.__members__:
+            raise StoppedError(stopped_by)
+    _, saved = find_trusted(run_dir.path, say=say, is_trusted=config.run.trust)
+    return saved
+
+
+def _require_same_opponents(run_dir: RunDir, saved_flags: Mapping[str, Any], against: Mapping[str, float]) -> None:
+    players, weights = (saved_flags.get(name) or () for name in ("players", "opponent_weights"))
+    there = {Path(player).name: share for player, share in zip(players, weights, strict=False)}  # if it was moved, too
+    here = {Path(player).name: share for player, share in against.items()}
+    if there.keys() != here.keys() or any(abs(there[name] - share) > _SAME_SHARE for name, share in here.items()):
+        shares, others = (", ".join(f"{p} {share:.3f}" for p, share in each.items()) for each in (there, here))
+        raise UsageError(
+            f"{run_dir.path} was trained against {shares or 'nobody'}, not against {others}: move it away, or name "
+            "another --experiment"
+        )

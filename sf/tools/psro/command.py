@@ -1,0 +1,206 @@
+"""`sf-psro`: grow a population by best responses, towards an equilibrium."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from sf.config import Config, RunConfig
+from sf.config.older import BEFORE_THE_FLAG
+from sf.config.trust.named_code import TRUST, require_trusted
+from sf.storage import output_file, run_lock, text_files
+from sf.storage.run_dir import RunDir
+from sf.system.machine import extras
+from sf.tools.commands import cli
+from sf.tools.psro.flags import default_end, require_even, require_followed
+
+if TYPE_CHECKING:
+    from sf.tools.psro.record import Iteration
+
+_DESCRIPTION = """\
+Policy-space response oracles: each iteration trains a best response to a mixture of all players before it, fills in the
+table of payoffs, and solves the game among them. The first player makes random moves. All flags of sf-train are
+accepted; --train_for_env_steps is that of one best response. The search can be stopped at any moment: the same command
+goes on.
+
+  sf-psro --env openspiel:kuhn_poker --iterations 10 --train_for_env_steps 50000
+"""
+_DEFAULT_STEPS = 100_000  # of a best response
+_OBJECTIVE = "pbt_target_objective"  # by which matches are judged
+
+
+@dataclass(frozen=True)
+class PsroFlags:
+    """How the population grows."""
+
+    iterations: int = 10
+    """Best responses to train."""
+
+    meta_solver: Literal["nash", "uniform", "latest", "alpharank"] = "nash"
+    """What the next best response is trained against. nash: the equilibrium of the game among all players. uniform: all
+    alike (fictitious play). latest: the last one. alpharank: by alpha-rank, which needs OpenSpiel."""
+
+    matches: int = 200
+    """Matches of each pair of players, where payoffs cannot be computed exactly; an even number, but for a search that
+    was begun with an odd one."""
+
+    warm_start: bool = True
+    """Begin each best response with the weights of the one before."""
+
+    json: Path | None = None
+    """Write the iterations to this file, too."""
+
+    png: Path | None = None
+    """Draw exploitability against env steps, the table of payoffs, and the mixtures, to this file: .png, .svg or .pdf.
+    Needs the extra plot."""
+
+    config: Config = field(default_factory=Config)
+
+    def __post_init__(self) -> None:
+        for name in ("iterations", "matches"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: at least 1")
+
+
+def main() -> None:
+    """Search, print a line an iteration; end with 0, 1 after a failure, 2 after a user's mistake, 128 + a signal."""
+    args = sys.argv[1:]
+    try:
+        defaults = {**_of_the_responses(args), **default_end(args, _DEFAULT_STEPS)}
+    except ValueError as error:
+        cli.fail(str(error))
+    config = cli.starting_config(args, defaults)
+    flags = cli.parse_flags(PsroFlags, "sf-psro", _DESCRIPTION, args, PsroFlags(config=config))
+    with cli.exit_status():
+        _run(flags)
+
+
+def _of_the_responses(args: Sequence[str]) -> dict[str, Any]:
+    """Environment, sampler, network, learner and seed of the responses that a search has trained already: the next ones
+    are like them, whatever the presets say by now. Raises ValueError where they name code that nobody vouches for, or
+    where there is a run of sf-train in the place of a search."""
+    from sf.tools.psro.record import RESPONSES  # noqa: PLC0415  numpy is slow to import: not for --help
+
+    early = cli.early_flags(args)
+    if "env" not in early:
+        return {}
+    run = RunConfig(**{name: early[name] for name in ("env", "train_dir", "experiment") if name in early})
+    place = RunDir.at(run.train_dir, run.experiment_name)
+    if place.config.is_file():
+        raise ValueError(f"{place.path} is a run of sf-train, and no search: name another --experiment")
+    responses = place.path / RESPONSES
+    for folder in () if "config" in early else sorted(responses.glob("policy_*"), reverse=True):
+        run_dir = RunDir.at(str(responses), folder.name)
+        try:
+            saved = run_dir.saved_flags()
+        except ValueError:
+            continue  # a search says itself what is damaged
+        if saved is not None:
+            require_trusted(saved, str(run_dir.config), early.get(TRUST, False), named_by_user=early)
+            config = Config()
+            parts = (config.environment, config.sampler, config.model, config.learner)
+            names = {_OBJECTIVE, "seed", *(name for part in parts for name in vars(part))}
+            return {name: value for name, value in {**BEFORE_THE_FLAG, **saved}.items() if name in names}
+    return {}
+
+
+def _run(flags: PsroFlags) -> None:
+    from sf import envs  # noqa: PLC0415  slow to import: not for --help
+    from sf.tools.psro.best_response import StoppedError  # noqa: PLC0415
+    from sf.tools.psro.judge import Exact, judge_of  # noqa: PLC0415
+    from sf.tools.psro.search import Search  # noqa: PLC0415
+
+    if flags.png is not None:
+        extras.require("plot", "matplotlib", purpose="--png")
+        from sf.tools.report import style  # noqa: PLC0415  matplotlib is an extra
+
+        style.require_format(flags.png, "png")
+    for flag, path in (("json", flags.json), ("png", flags.png)):
+        if path is not None:
+            output_file.require_writable(flag, path)
+    config = flags.config
+    spec = envs.describe(config.run.env, config.environment)
+    _require_two_players(config, spec.num_agents)
+    _require_a_search(config)
+    directory = RunDir.at(config.run.train_dir, config.run.experiment_name).path
+    _require_fair_matches(flags.matches, directory)
+    settings = {
+        "env": config.run.env,
+        **json.loads(json.dumps(vars(config.environment))),
+        "meta_solver": flags.meta_solver,
+        "warm_start": flags.warm_start,
+        "train_for_env_steps": config.run.train_for_env_steps,
+    }
+    if config.run.train_for_env_frames is not None:
+        settings["train_for_env_frames"] = config.run.train_for_env_frames
+    judge = judge_of(config, spec, flags.matches, _say)
+    settings["is_exact"] = isinstance(judge, Exact)
+    if not settings["is_exact"]:  # payoffs in one table are by the same measure
+        settings |= {"matches": flags.matches, _OBJECTIVE: config.population.pbt_target_objective}
+    with run_lock.held(directory):
+        search = Search(directory, config, judge, flags.meta_solver, flags.warm_start, settings)
+        for iteration in search.iterations:
+            _say(_line(iteration))
+        try:
+            for iteration in search.run(flags.iterations, _say):
+                _say(_line(iteration))
+        except (StoppedError, KeyboardInterrupt) as stopped:  # in training, in matches
+            _say(f"stopped after {max(len(search.iterations) - 1, 0)} iterations: the same command goes on")
+            if isinstance(stopped, StoppedError):
+                raise SystemExit(stopped.exit_status) from None
+            raise
+    if flags.json is not None:
+        rows = [asdict(iteration) for iteration in search.iterations]
+        output_file.write("json", flags.json, (text_files.dumps(rows, indent=2) + "\n").encode())
+    if flags.png is not None:
+        from sf.tools.psro.figure import draw  # noqa: PLC0415
+
+        style.save(draw(config.run.env, search.iterations), flags.png, "png")
+
+
+def _require_two_players(config: Config, num_agents: int) -> None:
+    if num_agents != 2:
+        raise ValueError(
+            f"env is {config.run.env}, of {num_agents} agents: a payoff table and its solution are for two; sf-train "
+            "--past_share trains against past selves with any number"
+        )
+    if not config.run.ends_by_steps:
+        raise ValueError("train_for_env_steps is needed: it says how long a best response is trained")
+    if config.environment.share_reward:
+        raise ValueError("share_reward is true, so nobody wins what another one loses: leave it out")
+
+
+def _require_a_search(config: Config) -> None:
+    """Flags of sf-train that a search would not follow."""
+    require_followed(config, "sf-psro itself says whom a best response meets")
+    if config.run.init_from is not None:
+        raise ValueError(f"init_from is {config.run.init_from}: --warm_start says what a response begins with")
+
+
+def _require_fair_matches(matches: int, directory: Path) -> None:
+    """Raises ValueError for an odd number, unless the search that is there was begun with it, or needs no matches."""
+    from sf.tools.psro import record  # noqa: PLC0415  numpy is slow to import: not for --help
+
+    begun = record.read(directory / record.NAME)
+    if not begun or begun[0].settings.get("matches", matches) != matches:
+        require_even(matches)
+
+
+def _line(iteration: Iteration) -> str:
+    shares = sorted(iteration.mixture.items(), key=lambda item: -item[1])[:4]
+    mixture = ", ".join(f"{name} {share:.2f}" for name, share in shares if share >= 0.005)
+    known = iteration.exploitability
+    measured = "" if known is None else f"exploitability {known:.4f}, "
+    return f"iteration {iteration.iteration}: {measured}{iteration.env_steps:,} env steps, mixture {mixture}"
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""The search of `sf-psro`: train a best response, fill in the payoffs, solve the game, again and again.
+
+Lanctot et al. 2017, "A unified game-theoretic approach to multiagent reinforcement learning", algorithm 1, for
+zero-sum games of two players. One network plays both seats, so the game among players is symmetric. With the solver
+`uniform` it is fictitious self-play, with `latest` self-play by iterated best responses, with `nash` double oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sf.config import Config
+from sf.envs import UsageError
+from sf.evaluation.play.named_checkpoint import find_checkpoint, require_known_code
+from sf.evaluation.play.opponents import RANDOM
+from sf.league.meta_solvers import SOLVERS
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint, without_optimizer
+from sf.tools.psro import record
+from sf.tools.psro.best_response import train_best_response
+from sf.tools.psro.judge import Judge
+from sf.tools.psro.record import RESPONSES, Iteration, payoff_table
+
+_LEAST_SHARE = 1e-3  # players that are met less often are left out
+
+POLICIES = "policies"  # a folder in that of the search
+
+
+class Search:
+    """directory: where all of it is kept. The search goes on with what is there.
+
+    config: of every best response: `train_for_env_steps` is that of one. solver: a name of `SOLVERS`. is_warm: a best
+    response begins with the weights of the one before. settings: what a resumed search must have, too.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        config: Config,
+        judge: Judge,
+        solver: str,
+        is_warm: bool,
+        settings: Mapping[str, Any],
+    ) -> None:
+        """Raises ValueError where the directory has another search, or a damaged one, or a policy of it is gone."""
+        self._directory = directory
+        self._config = config
+        self._judge = judge
+        self._solver = solver
+        self._is_warm = is_warm
+        self._settings = dict(settings)
+        self._path = directory / record.NAME
+        self.iterations = record.read(self._path)
+        if self.iterations:
+            self._require_same(self.iterations[0].settings)
+        self._players: dict[str, Checkpoint | None] = {}
+        for iteration in self.iterations:
+            self._players[iteration.player] = None if iteration.path is None else self._load(iteration)
+
+    def run(self, num_iterations: int, say: Callable[[str], None]) -> Iterator[Iteration]:
+        """Yields each iteration when it is over and on the disk. Raises what `train_best_response` raises."""
+        if not self.iterations:
+            self._players[RANDOM] = None
+            yield self._add(RANDOM, None, {}, env_steps=0, seconds=0.0)
+        while len(self.iterations) <= num_iterations:
+            yield self._respond(say)
+
+    def _respond(self, say: Callable[[str], None]) -> Iteration:
+        """One best response."""
+        number, last = len(self.iterations), self.iterations[-1]
+        against = {name: share for name, share in last.mixture.items() if share >= _LEAST_SHARE}
+        name = f"policy_{number:03d}"
+        shares = ", ".join(f"{player} {share:.2f}" for player, share in against.items())
+        say(f"iteration {number}: {name} is trained against {shares}")
+        config = self._config.replace(
+            train_dir=str(self._directory / RESPONSES),
+            experiment=name,
+            init_from=self._reference(last.player) if self._is_warm and last.path is not None else None,
+        )
+        saved = train_best_response(config, {self._reference(p): share for p, share in against.items()}, say)
+        path = f"{POLICIES}/{name}.safetensors"
+        policy = self._players[name] = without_optimizer(saved)
+        with self._kept():
+            (self._directory / POLICIES).mkdir(parents=True, exist_ok=True)
+            checkpoint.write(self._directory / path, policy)
+        return self._add(
+            name,
+            path,
+            against,
+            env_steps=last.env_steps + saved.state["env_steps"],
+            seconds=last.seconds + saved.state["seconds"],
+        )
+
+    def _add(
+        self, name: str, path: str | None, against: Mapping[str, float], env_steps: int, seconds: float
+    ) -> Iteration:
+        """A player joins."""
+        others = [iteration.player for iteration in self.iterations]
+        payoffs = self._judge.payoffs(name, self._players, others)
+        table = payoff_table([*(iteration.payoffs for iteration in self.iterations), payoffs])
+        shares = np.clip(SOLVERS[self._solver](table), 0.0, None).tolist()
+        mixture = dict(zip([*others, name], shares, strict=True))
+        iteration = Iteration(
+            iteration=len(others),
+            player=name,
+            path=path,
+            trained_against=against,
+            payoffs=payoffs,
+            mixture=mixture,
+            exploitability=self._judge.exploitability(self._players, mixture),
+            env_steps=env_steps,
+            seconds=seconds,
+            settings=self._settings,
+        )
+        with self._kept():
+            self._directory.mkdir(parents=True, exist_ok=True)
+            record.append(self._path, iteration)
+        self.iterations.append(iteration)
+        return iteration
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        """What is written there can be, or one sentence says what to change."""
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(
+                f"{error.filename or self._path} cannot be written ({error.strerror or error}): change that, for "
+                "example by making room, and the same command goes on"
+            ) from None
+
+    def _load(self, iteration: Iteration) -> Checkpoint:
+        path = self._directory / str(iteration.path)
+        try:
+            _, saved = find_checkpoint(path)
+        except ValueError as error:
+            raise UsageError(
+                f"{path}, the policy of iteration {iteration.iteration}, cannot be read ({error}): put it back, or "
+                "name another --experiment, which begins anew"
+            ) from None
+        require_known_code(saved, path, self._config.run.trust)
+        return saved
+
+    def _reference(self, player: str) -> str:
+        """As `--players` names it."""
+        return player if self._players[player] is None else str(self._directory / POLICIES / f"{player}.safetensors")
+
+    def _require_same(self, there: Mapping[str, Any]) -> None:
+        for name, value in self._settings.items():
+            if there.get(name, value) != value:  # an older search does not say everything
+                raise UsageError(
+                    f"{name} is {value}, but the search in {self._directory} has {there.get(name)}: name another "
+                    "--experiment"
+                )

@@ -1,0 +1,178 @@
+"""`--launcher local`: runs several sf-train processes at once on this machine, each with cores of its own.
+
+The launcher says how many run at once, with how many workers, on which GPUs. Each run writes its output to a file
+beside its directory. When the command dies, its runs are asked to end: they save, and resume next time.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import connection
+from pathlib import Path
+
+from sf.config import Config
+from sf.storage import run_lock
+from sf.storage.text_files import open_to_append
+from sf.system.machine.cores import num_usable_cores, shares, usable_cores
+from sf.system.processes.stopping import Signals
+from sf.tools.sweep.grid import SweepRun
+from sf.tools.sweep.launchers.run_process import begin
+from sf.tools.sweep.sweep_dir import last_line, log_of
+
+_LOOK_EVERY_S = 2.0
+# What the machine lacks, and may have again: a full disk, too many open files, no memory.
+_OF_NO_RUN = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
+def share_out(configs: Sequence[Config], parallel: int | None) -> tuple[int, list[int]]:
+    """How many runs there are room for at once, and the number of workers of each.
+
+    parallel: how many were asked for. None: as many as the cores allow.
+    """
+    cores = num_usable_cores()
+    share = cores if parallel is None else -(-cores // parallel)
+    chosen = [config.sampler.num_workers for config in configs]
+    workers = [share if num == "auto" else num for num in chosen]
+    return parallel or max(1, cores // max(workers)), workers
+
+
+def gpus_of(configs: Sequence[Config]) -> Sequence[str]:
+    """Names of the GPUs, where the runs use any and have one policy each: several spread over them by themselves."""
+    from sf.system import gpu  # noqa: PLC0415
+
+    uses_one = all(config.run.device != "cpu" and config.population.num_policies == 1 for config in configs)
+    return gpu_names(gpu.count(), os.environ.get("CUDA_VISIBLE_DEVICES")) if uses_one else ()
+
+
+def gpu_names(num_gpus: int, visible: str | None) -> list[str]:
+    """What CUDA_VISIBLE_DEVICES may name: its own entries, numbers or UUIDs, where it is set to `visible`.
+
+    num_gpus: that CUDA sees; it reads the entries up to the first that is no GPU.
+    """
+    names = map(str, range(num_gpus)) if visible is None else visible.split(",")
+    return [name.strip() for name in names][:num_gpus]
+
+
+@dataclass
+class _Process:
+    run: SweepRun
+    popen: subprocess.Popen
+    pidfd: int
+    place: int
+
+
+class LocalLauncher:
+    """configs: of the runs, or of one that stands for all. parallel: runs at once. None: as many as the cores allow."""
+
+    def __init__(self, configs: Sequence[Config], parallel: int | None) -> None:
+        self.places, self.workers = share_out(configs, parallel)
+        self._configs = configs
+        self._processes: list[_Process] = []
+
+    def require(self) -> None:
+        """Raises nothing: runs can be started here."""
+
+    def open(self, directory: Path, places: int, say: Callable[[str], None]) -> None:
+        self._directory = directory
+        self._cores = shares(usable_cores(), places, num_usable_cores())
+        self._gpus = gpus_of(self._configs)  # names of those that the places are spread over; none: left to the runs
+        self._free_places = list(range(places))
+
+    @property
+    def has_place(self) -> bool:
+        return bool(self._free_places)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._processes
+
+    def log(self, run: SweepRun) -> Path:
+        return log_of(self._directory, run.name)
+
+    def last_words(self, run: SweepRun) -> str:
+        """The last line of its output."""
+        return last_line(self.log(run)) or "no output"
+
+    def is_queued(self, run: SweepRun) -> bool:
+        return False
+
+    def start(self, run: SweepRun) -> str:
+        """Raises BlockingIOError, too, while a process of an earlier start still saves in the run's directory."""
+        _require_unlocked(self._directory / run.name)
+        place = self._free_places[0]
+        environment = dict(os.environ)
+        if self._gpus:
+            environment["CUDA_VISIBLE_DEVICES"] = self._gpus[place % len(self._gpus)]
+        with _now_or_later():
+            with open_to_append(self.log(run)) as log:
+                popen = subprocess.Popen(
+                    run.command(self._directory),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=environment,
+                    start_new_session=True,  # Ctrl-C reaches the command alone, which passes it on
+                    preexec_fn=partial(begin, self._cores[place]),  # noqa: PLW1509  there are no threads here
+                )
+            try:
+                pidfd = os.pidfd_open(popen.pid)
+            except OSError:
+                popen.kill()
+                popen.wait()
+                raise
+        self._free_places.remove(place)
+        self._processes.append(_Process(run, popen, pidfd, place))
+        return "started"
+
+    def wait(self, signals: Signals) -> Iterator[tuple[SweepRun, int]]:
+        ready = connection.wait([*(process.pidfd for process in self._processes), signals.wakeup], _LOOK_EVERY_S)
+        signals.clear_wakeup()
+        for process in [process for process in self._processes if process.pidfd in ready]:
+            status = process.popen.wait()
+            os.close(process.pidfd)
+            self._processes.remove(process)
+            self._free_places.append(process.place)
+            yield process.run, status
+
+    def interrupt(self, run: SweepRun) -> None:
+        for process in self._processes:
+            if process.run == run:
+                process.popen.send_signal(signal.SIGINT)
+
+    def stop(self, signals: Signals) -> Iterator[tuple[SweepRun, int]]:
+        """Ask all to save and end; yields each with its status. A second signal kills them."""
+        for process in self._processes:
+            process.popen.send_signal(signal.SIGINT)
+        while self._processes:
+            yield from self.wait(signals)
+            if signals.is_urgent:
+                for process in self._processes:
+                    process.popen.kill()
+
+
+@contextmanager
+def _now_or_later() -> Iterator[None]:
+    """Raises BlockingIOError for what the machine lacks now."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _OF_NO_RUN:
+            raise BlockingIOError(*error.args, error.filename) from None
+        raise
+
+
+def _require_unlocked(directory: Path) -> None:
+    try:
+        with run_lock.held(directory, say=lambda sentence: None):
+            pass
+    except run_lock.HeldError as error:
+        raise BlockingIOError(str(error)) from None
+    except ValueError:  # it cannot be locked, which the run itself says
+        pass

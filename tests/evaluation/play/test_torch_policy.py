@@ -1,0 +1,201 @@
+import errno
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from untrained import untrained
+
+from sf import envs
+from sf.evaluation.play.load import load_policy
+from sf.evaluation.play.torch_policy import TorchPolicy
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
+
+
+def test_a_policy_acts_on_what_the_environment_returns():
+    policy = TorchPolicy(untrained("CartPole-v1"), "test")
+    env = gym.make("CartPole-v1")
+    obs, _ = env.reset(seed=0)
+    for _ in range(5):
+        action = policy.act(obs)
+        assert env.action_space.contains(action)
+        obs, *_ = env.step(action)
+    assert policy.obs_space == env.observation_space
+    assert policy.action_space == env.action_space
+    assert (policy.env_id, policy.env_steps) == ("CartPole-v1", 1234)
+
+
+def test_a_deterministic_policy_takes_the_most_probable_action():
+    policy = TorchPolicy(untrained("CartPole-v1", seed=3), "test")
+    obs = np.array([0.5, -1.0, 0.1, 2.0], np.float32)
+    params = policy.network.step(
+        {"obs": torch.from_numpy(obs)[None]}, torch.zeros(1, 0), torch.tensor([True])
+    ).params  # [1, 2]
+    actions = {policy.act(obs, deterministic=True) for _ in range(20)}
+    assert actions == {int(params.argmax())}
+    assert {policy.act(obs) for _ in range(200)} == {0, 1}
+
+
+def test_an_observation_of_another_shape_is_refused():
+    policy = TorchPolicy(untrained("CartPole-v1"), "test")
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        policy.act(np.zeros(3, np.float32))
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_a_number_that_a_recurrent_state_would_keep_is_refused(number):
+    policy = TorchPolicy(untrained("CartPole-v1", core="gru"), "test")
+    obs = np.full(4, 0.1, np.float32)
+    policy.act(obs)
+    with pytest.raises(ValueError, match="test: observation 'obs' has NaN or infinite numbers: give finite ones"):
+        policy.act(np.array([0, 0, number, 0], np.float32))
+    assert policy.act(obs) in (0, 1)
+    assert policy._actors._state.isfinite().all()
+
+
+@pytest.mark.parametrize("core", ["gru", "lstm"])
+def test_actors_carry_their_states_as_the_learner_unrolls_them(core):
+    policy = TorchPolicy(untrained("toy_memory", core=core), "test")
+    ((key, box),) = policy.flat_obs_space.items()
+    steps, num_actors = 6, 3
+    rng = np.random.default_rng(0)
+    obs = rng.uniform(0, 1, (steps, num_actors, *box.shape)).astype(np.float32)
+    first = rng.random((steps, num_actors)) < 0.3
+    first[0] = True
+    unrolled = policy.network.unroll(
+        {key: torch.from_numpy(obs)}, torch.zeros(num_actors, policy.network.state_size), torch.from_numpy(first)
+    )
+    actors = policy.actors(num_actors, seed=0)
+    for t in range(steps):
+        for who in (np.array([2]), np.array([0, 1])):  # apart, as with several policies in one group
+            actions = actors.act({key: obs[t, who]}, first[t, who], who)
+            torch.testing.assert_close(torch.from_numpy(actions.value), unrolled.value[t, who], rtol=1e-4, atol=1e-5)
+
+
+def test_reset_makes_a_recurrent_policy_forget():
+    policy = TorchPolicy(untrained("toy_memory", core="gru"), "test")
+    obs = policy.obs_space.sample()
+    state_after_one = []
+    for _ in range(2):
+        policy.reset()
+        policy.act(obs)
+        state_after_one.append(policy._actors._state.clone())
+    policy.act(obs)
+    assert torch.equal(*state_after_one)
+    assert not torch.equal(policy._actors._state, state_after_one[0])
+
+
+def test_a_policy_is_loaded_from_a_run_or_from_a_file(tmp_path):
+    saved = untrained("CartPole-v1")
+    directory = tmp_path / "run" / "checkpoints"
+    old = checkpoint.save(directory, saved, 100, keep=2)
+    new = checkpoint.save(directory, untrained("CartPole-v1", env_steps=200), 200, keep=2)
+    (tmp_path / "run" / "config.yaml").write_text("env: CartPole-v1\n")
+    assert load_policy(tmp_path / "run").name == str(new)
+    assert load_policy(old).env_steps == 1234
+    new.write_bytes(new.read_bytes()[:-1] + b"x")
+    said = []
+    assert load_policy(tmp_path / "run", say=said.append).name == str(old)
+    assert "not whole" in said[0]
+    assert new.exists()  # a reader moves nothing
+
+
+def test_the_best_checkpoint_is_the_one_with_the_highest_score(tmp_path):
+    (tmp_path / "config.yaml").write_text("env: CartPole-v1\n")
+    directory = tmp_path / "checkpoints"
+    assert checkpoint.best_score(directory) == -np.inf
+    with pytest.raises(ValueError, match="no best checkpoint"):
+        load_policy(tmp_path, "best")
+    for steps, score in ((100, -5.0), (200, 3.5)):
+        checkpoint.save_best(directory, untrained("CartPole-v1", env_steps=steps), score)
+    assert load_policy(tmp_path, "best").env_steps == 200
+    assert checkpoint.best_score(directory) == 3.5
+    assert len(list(directory.iterdir())) == 1
+
+
+def test_a_best_checkpoint_that_a_run_replaces_while_it_is_read_gives_way_to_the_new_one(tmp_path, monkeypatch):
+    directory, load = tmp_path / "checkpoints", checkpoint.load
+    old = checkpoint.save_best(directory, untrained("CartPole-v1", env_steps=100), 1.0)
+
+    def replaced(path):
+        monkeypatch.setattr(checkpoint, "load", load)
+        assert path == old
+        checkpoint.save_best(directory, untrained("CartPole-v1", env_steps=200), 2.0)
+        return load(path)
+
+    monkeypatch.setattr(checkpoint, "load", replaced)
+    assert checkpoint.load_best(directory)[1].state["env_steps"] == 200
+
+
+def test_a_best_checkpoint_that_may_not_be_read_ends_no_run_and_is_said_to_who_asks_for_it(tmp_path, monkeypatch):
+    (tmp_path / "config.yaml").write_text("env: CartPole-v1\n")
+    directory = tmp_path / "checkpoints"
+    checkpoint.save_best(directory, untrained("CartPole-v1", env_steps=100), 1.0)
+
+    def load(path):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(checkpoint, "load", load)
+    assert checkpoint.best_score(directory) == -np.inf
+    with pytest.raises(ValueError, match=r"no best checkpoint that can be read .*Permission denied"):
+        load_policy(tmp_path, "best")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: load_policy(path / "nothing"), "neither a checkpoint nor the directory of a run"),
+        (lambda path: load_policy(path, policy_id=1), "policy is 1, but .* has 1"),
+        (lambda path: load_policy(path, "newest"), "latest, best"),
+        (lambda path: load_policy(path, policy_id="a"), "policy_id is 'a': name a policy by its number"),
+        (
+            lambda path: load_policy(path, device="tpu"),
+            r"device is 'tpu', which torch cannot use here \(.*\): cpu",
+        ),
+        (load_policy, "no whole checkpoint"),
+    ],
+)
+def test_what_is_not_there_is_said(tmp_path, make, message):
+    (tmp_path / "config.yaml").write_text("env: CartPole-v1\n")
+    with pytest.raises(ValueError, match=message):
+        make(tmp_path)
+
+
+def test_a_checkpoint_without_spaces_is_refused():
+    saved = untrained("CartPole-v1")
+    old = {name: value for name, value in saved.state.items() if not name.endswith("_space")}
+    with pytest.raises(ValueError, match="older than this version"):
+        TorchPolicy(Checkpoint(saved.tensors, old), "test")
+
+
+class InDoubles(gym.Wrapper):
+    """As environments in torch do."""
+
+    def __init__(self):
+        torch.set_default_dtype(torch.float64)
+        super().__init__(gym.make("CartPole-v1"))
+
+
+@pytest.fixture
+def default_dtype():
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.usefixtures("default_dtype")
+@pytest.mark.parametrize("core", ["none", "lstm"])
+def test_an_environment_that_sets_another_default_dtype_changes_no_action(core):
+    envs.register_env("in_doubles", InDoubles)
+    saved = untrained("in_doubles", core=core)
+    assert torch.get_default_dtype() == torch.float32
+    obs, first = {"obs": np.full((1, 4), 0.01, np.float32)}, np.ones(1, bool)
+    answers = []
+    for dtype in (torch.float32, torch.float64):
+        torch.set_default_dtype(dtype)
+        actors = TorchPolicy(saved, "test").actors(1, seed=0)
+        answers.append([actors.act(obs, first, deterministic=which) for which in (False, True, False)])
+        assert torch.get_default_dtype() == dtype
+    for one, other in zip(*answers, strict=True):
+        for ours, theirs in zip(one, other, strict=True):
+            np.testing.assert_array_equal(ours, theirs)

@@ -1,0 +1,92 @@
+"""A population that goes on after its environment has changed; and who is copied, by what their episodes say."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sf import envs
+from sf.config import Config
+from sf.league.population.controller import Population
+from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
+from sf.metrics.policy_progress import PolicyProgress
+from sf.storage.run_dir import RunDir
+from sf.system.arrays import Field, SharedArrays
+
+
+@pytest.fixture
+def begin(tmp_path):
+    """A start of the run, with these shaped rewards: what a learner is given, and the weights [P, K] of them."""
+    config = Config().replace(env="toy_bandit", num_policies=2, with_pbt=True)
+    described = envs.describe("toy_bandit", config.environment)
+
+    def begin(**shaping):
+        spec = SimpleNamespace(**{**vars(described), "shaping": shaping})
+        weights = SharedArrays([Field("weights", (2, len(shaping)), "float32")])
+        population = Population(config, spec, RunDir(tmp_path), None, weights, lambda *args, **fields: None, print)
+        return population.hyperparameters_of_learner(0), weights["weights"].tolist()
+
+    return begin
+
+
+def test_a_shaped_reward_that_is_new_has_its_first_weight_and_one_that_is_gone_is_left_out(begin):
+    learner, weights = begin(kills=1.0)
+    assert weights == [[1.0]] * 2
+    assert "gamma" in learner
+    assert begin(kills=5.0, deaths=-2.0) == (learner, [[1.0, -2.0]] * 2)
+    assert begin(deaths=-2.0) == (learner, [[-2.0]] * 2)
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """One generation of two policies, from the return and the statistics of each of their episodes: who copies whom."""
+
+    def copied(*episodes, **flags):
+        config = Config().replace(env="toy_match_rps", num_policies=2, with_pbt=True, pbt_start_mutation=1, **flags)
+        spec = envs.describe("toy_match_rps", config.environment)
+        latest = LatestEpisodes(num_actors=2, num_policies=2, num_wanted=len(episodes[0]))
+        policies = [PolicyProgress(policy_id, latest, stats_avg=len(episodes[0])) for policy_id in range(2)]
+        progress = SimpleNamespace(has_begun=True, policies=policies)
+        orders = {}
+        population = Population(
+            config, spec, RunDir(tmp_path), progress, None, lambda idx, **order: orders.update({idx: order}), print
+        )
+        population.evolve_if_due()  # nothing is due at 0
+        for policy_id, own in enumerate(episodes):
+            for paid, stats in own:
+                latest.add(EndedEpisode(paid, 1, 1, stats, policy_id, actor=policy_id, began=0.0))
+            policies[policy_id].env_steps = 1
+        population.evolve_if_due()
+        return {idx: order["copies"] for idx, order in orders.items() if order["copies"] is not None}
+
+    return copied
+
+
+@pytest.mark.parametrize("judged_by", ["return", "true_objective", "win_rate"])
+def test_nobody_is_copied_for_what_is_noise_in_matches_whose_returns_add_up_to_zero(copied, judged_by):
+    rng = np.random.default_rng(0)
+    returns = rng.permutation([1.0] * 515 + [-1.0] * 485)  # of one; the other's are the opposite
+
+    def episodes(returns):
+        stats = {"true_objective": returns, "win_rate": (returns + 1) / 2}.get(judged_by)
+        return [(paid, {} if stats is None else {judged_by: stats[idx]}) for idx, paid in enumerate(returns.tolist())]
+
+    assert returns.mean() == pytest.approx(0.03)
+    assert copied(episodes(-returns), episodes(returns)) == {}
+
+
+MATCHES = 3 * [(-1.0, {"win_rate": 0.0})] + 7 * [(1.0, {"win_rate": 1.0})]
+LOST = 7 * [(-0.1, {"win_rate": 0.0})] + 3 * [(9.0, {"win_rate": 1.0})]  # rarely, and much
+
+
+def test_matches_are_ranked_by_how_often_they_are_won(copied):
+    assert copied(MATCHES * 10, LOST * 10) == {1: 0}
+
+
+def test_matches_are_ranked_by_their_returns_where_that_is_asked_for(copied):
+    assert copied(MATCHES * 10, LOST * 10, pbt_target_objective="return") == {0: 1}
+
+
+def test_matches_are_ranked_by_the_true_objective_of_the_environment(copied):
+    own, other = ([(paid, {**stats, "true_objective": paid}) for paid, stats in each * 10] for each in (MATCHES, LOST))
+    assert copied(own, other) == {0: 1}

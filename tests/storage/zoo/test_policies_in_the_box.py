@@ -1,0 +1,122 @@
+"""The policies that come with the package: each loads, is small, says how it came to be, and plays as its card says."""
+
+import inspect
+import json
+import re
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import yaml
+
+from sf import load_policy
+from sf.evaluation.play.contestants import find_policies
+from sf.storage import checkpoint
+from sf.storage.zoo import places
+from sf.storage.zoo.folder import CARD, CONFIG, WEIGHTS
+from sf.tools.commands import enjoy, evaluate
+
+LARGEST = 3_000_000  # bytes
+ROOT = Path(__file__).parents[3]
+
+
+def front_matter(name):
+    return yaml.safe_load((places.IN_THE_BOX / name / CARD).read_text().split("---\n")[1])
+
+
+def score(name):
+    """The mean return of the card."""
+    [result] = front_matter(name)["model-index"][0]["results"]
+    return float(result["metrics"][0]["value"].split(" ")[0])
+
+
+@pytest.mark.parametrize("name", places.names())
+def test_a_policy_of_the_zoo_loads_without_trust_and_is_small(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    saved = checkpoint.load(places.IN_THE_BOX / name / WEIGHTS)
+    policy = load_policy(f"zoo/{name}")
+    assert policy.env_id == saved.state["config"]["env"]
+    assert policy.action_space.contains(policy.act(policy.obs_space.sample()))
+    assert list(find_policies(Path("zoo", name), (), "latest", None)) == [f"zoo/{name}"]
+    folder = places.IN_THE_BOX / name
+    assert {path.name for path in folder.iterdir()} == {CARD, CONFIG, WEIGHTS}
+    assert sum(path.stat().st_size for path in folder.iterdir()) < LARGEST
+
+
+@pytest.mark.parametrize("name", places.names())
+def test_a_card_of_the_zoo_has_the_command_the_commit_and_the_score_of_100_episodes(name):
+    card = (places.IN_THE_BOX / name / CARD).read_text()
+    assert front_matter(name)["license"] == "mit"
+    assert re.search(r"^sf-train --env \S+", card, re.MULTILINE)
+    assert re.search(r"^\| commit \| `[0-9a-f]{40}` \|$", card, re.MULTILINE)
+    assert re.search(r"^\| episodes \| 100, ", card, re.MULTILINE)
+    assert f"sf-enjoy zoo/{name}" in card
+    assert np.isfinite(score(name))
+
+
+def test_cartpole_of_the_zoo_reaches_its_score():
+    policy = load_policy("zoo/CartPole-v1")
+    env = gym.make("CartPole-v1")
+    obs, _ = env.reset(seed=0)
+    total, ended = 0.0, False
+    while not ended:
+        obs, reward, terminated, truncated, _ = env.step(policy.act(obs, deterministic=True))
+        total += float(reward)
+        ended = terminated or truncated
+    assert total >= 0.9 * score("CartPole-v1")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in places.names() if name.startswith("doom_")])
+def test_doom_of_the_zoo_reaches_its_score(name, tmp_path, monkeypatch):
+    out = tmp_path / "score.json"
+    monkeypatch.setattr(sys, "argv", ["sf-eval", f"zoo/{name}", "--episodes", "8", "--json", str(out)])
+    evaluate.main()
+    returned = json.loads(out.read_text())["policies"][0]["statistics"]["return"]
+    assert returned["mean"] >= 0.7 * score(name)
+
+
+def test_a_wrong_name_lists_those_that_exist():
+    known = ", ".join(places.names())
+    for name in ("zoo", "zoo/", "zoo/../../envs", "zoo/CartPole-v1/README.md", "zoo/nothing"):
+        with pytest.raises(ValueError, match=rf"^{name.rstrip('/')} is not in the zoo, which has {known}"):
+            places.located(name)
+    with pytest.raises(ValueError, match=rf"which has {known}: did you mean zoo/CartPole-v1\?$"):
+        places.located("zoo/cartpole-v1")
+
+
+def test_a_folder_of_the_users_own_comes_before_the_zoo(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("zoo/CartPole-v1").mkdir(parents=True)
+    assert places.located("zoo/CartPole-v1") == Path("zoo/CartPole-v1")
+    assert places.located("zoo/CartPole-v1/") == Path("zoo/CartPole-v1")
+    Path("zoo/CartPole-v1", WEIGHTS).write_bytes(b"")
+    assert places.located("zoo/CartPole-v1") == Path("zoo/CartPole-v1", WEIGHTS)
+
+
+def test_the_help_of_the_commands_names_the_page_which_names_every_policy():
+    for command in (enjoy, evaluate):
+        assert "docs/enjoy.md lists the zoo" in inspect.getsource(command)
+    words = (ROOT / "docs/enjoy.md").read_text().split()
+    assert [name for name in places.names() if not any(f"zoo/{name}" in word for word in words)] == []
+
+
+def test_what_a_person_names_is_a_policy_or_an_environment(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train_dir" / "mine").mkdir(parents=True)
+    (tmp_path / "train_dir" / "mine" / "config.yaml").write_text("env: toy_identity\n")
+    (tmp_path / "CartPole-v1").mkdir()
+    for name in ("zoo/connect_four", "zoo/typo", "hf:me/mine", "train_dir/mine", "train_dir/typo"):
+        assert places.is_policy(name), name
+    for name in (
+        "CartPole-v1",
+        "doom_basic",
+        "ALE/Pong-v5",
+        "my_envs:Walk",
+        "pettingzoo:classic/rps_v2",
+        "doom:a/my.cfg",
+    ):
+        assert not places.is_policy(name), name

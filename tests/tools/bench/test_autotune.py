@@ -1,0 +1,114 @@
+import pytest
+
+from sf.config import Config
+from sf.tools.bench.autotune import TUNED, Search, settings_of
+
+START = {"num_envs_per_worker": 8, "batch_size": 1024, "num_workers": 2, "policy_workers_per_policy": 1}
+
+
+def search(measure, num_trials=100):
+    found = Search(measure, lambda: len(found.trials) >= num_trials)
+    return found
+
+
+def machine(settings):
+    """Fastest with 32 environments, batches of 512 and 4 workers."""
+    best = {"num_envs_per_worker": 32, "batch_size": 512, "num_workers": 4, "policy_workers_per_policy": 1}
+    fps = 1000.0
+    for name, value in best.items():
+        ratio = settings[name] / value
+        fps *= min(ratio, 1 / ratio) ** 0.5
+    return fps
+
+
+def test_it_finds_the_top_of_a_hill():
+    assert search(machine).climb(START, TUNED) == {
+        **START,
+        "num_envs_per_worker": 32,
+        "batch_size": 512,
+        "num_workers": 4,
+    }
+
+
+def test_nothing_is_tried_twice():
+    found = search(machine)
+    found.climb(START, TUNED)
+    tried = [tuple(settings.values()) for settings, _ in found.trials]
+    assert len(tried) == len(set(tried))
+
+
+def test_what_was_given_is_left_alone():
+    best = search(machine).climb(START, ["batch_size"])
+    assert best == {**START, "batch_size": 512}
+
+
+def test_differences_within_the_noise_are_not_followed():
+    def flat(settings):
+        return 1000.0 + settings["num_envs_per_worker"] / 10
+
+    assert search(flat).climb(START, TUNED) == START
+
+
+def failing(_settings):
+    raise ValueError("no room")
+
+
+def test_settings_that_do_not_work_are_passed_over():
+    def fragile(settings):
+        return failing(settings) if settings["batch_size"] < 1024 else machine(settings)
+
+    found = search(fragile)
+    assert found.climb(START, TUNED)["batch_size"] == 1024
+    assert ({**START, "num_envs_per_worker": 32, "batch_size": 512}, None) in found.trials
+
+
+def test_what_does_not_work_never_wins():
+    assert search(lambda s: 0.0 if s == START else failing(s)).climb(START, TUNED) == START
+    assert search(lambda _: 0.0).climb(START, TUNED) == START
+
+
+def test_a_start_that_does_not_work_is_said():
+    with pytest.raises(ValueError, match="no room"):
+        search(failing).climb(START, TUNED)
+
+
+def test_it_ends_when_its_time_is_up():
+    found = search(machine, num_trials=3)
+    best = found.climb(START, TUNED)
+    assert len(found.trials) == 3
+    assert machine(best) == max(fps for _, fps in found.trials)
+
+
+def test_the_best_is_confirmed_against_the_start_in_turn():
+    found = search(machine)
+    best = {**START, "num_workers": 4}
+    assert found.confirm(START, best) == (best, pytest.approx(2**0.5), None)
+
+
+@pytest.mark.parametrize(
+    ("fps_of_start", "fps_of_best", "chosen", "why"),
+    [
+        (1000.0, None, "start", "the fastest settings did not work when they were measured again"),
+        (1000.0, 900.0, "start", "what seemed to be faster was noise (0.90 times the start"),
+        (None, 1000.0, "best", "the start did not work when it was measured again"),
+    ],
+)
+def test_what_fails_or_is_slower_when_it_is_measured_again_is_not_recommended(fps_of_start, fps_of_best, chosen, why):
+    best = {**START, "num_workers": 4}
+
+    def measure(settings):
+        return (fps_of_start if settings == START else fps_of_best) or failing(settings)
+
+    choice = search(measure).confirm(START, best)
+    assert choice[:2] == ({"start": START, "best": best}[chosen], None)
+    assert choice.why.startswith(why)
+
+
+def test_where_nothing_works_when_it_is_measured_again_nothing_is_recommended():
+    with pytest.raises(ValueError, match="neither the start nor the fastest settings worked"):
+        search(failing).confirm(START, {**START, "num_workers": 4})
+
+
+def test_the_start_is_what_the_run_would_be():
+    config = Config().replace(env="toy_bandit", batch_size=256)
+    assert settings_of(config, num_workers=7) == {**START, "batch_size": 256, "num_workers": 7}

@@ -1,0 +1,141 @@
+"""sf-bench: what it is told, and what becomes of it."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from sf.run.children.verdict import ChildError
+from sf.system.machine import cores
+from sf.tools.bench import command, layers, programs
+
+
+def run_command(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["sf-bench", *map(str, arguments)])
+    command.main()
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch):
+    """The environments of the plans whose programs would have been made."""
+    found = []
+    monkeypatch.setattr(programs, "make_programs", lambda plan, say: found.append(plan.config.run.env))
+    return found
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """What would have been measured, each 1000 frames/s: plan and seconds."""
+    found = []
+
+    def measure(plan, seconds):
+        found.append((plan, seconds))
+        return {"fps": 1000.0}
+
+    monkeypatch.setattr(layers, "LAYERS", {"simulation": measure, "training": measure})
+    return found
+
+
+def test_layers_are_measured_with_the_flags_of_a_run(measured, monkeypatch, tmp_path, capsys):
+    out = tmp_path / "new" / "result.json"
+    flags = ["--env", "toy_bandit", "--rollout=16", "--async-rl", "False"]
+    run_command(monkeypatch, *flags, "--layers", "simulation", "training", "--rounds", 2, "--json", out)
+    assert [seconds for _, seconds in measured] == [20.0] * 4
+    config = measured[0][0].config
+    assert (config.run.env, config.sampler.rollout, config.sampler.async_rl) == ("toy_bandit", 16, False)
+    assert not (tmp_path / "train_dir").exists()
+    result = json.loads(out.read_text())
+    assert result["flags"] == ["--env", "toy_bandit", "--rollout", "16", "--async_rl", "false"]
+    assert [len(rounds) for rounds in result["results"].values()] == [2, 2]
+    assert "100%" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_compiled"),
+    [
+        (["--layers", "simulation"], False),
+        (["--layers", "simulation", "training"], True),
+        (["--autotune", "--budget_s", 0.001], True),
+    ],
+)
+def test_networks_are_compiled_once_and_before_what_runs_them(arguments, is_compiled, compiled, measured, monkeypatch):
+    run_command(monkeypatch, "--env", "toy_bandit", *arguments)
+    assert compiled == ["toy_bandit"] * is_compiled
+
+
+def test_the_name_of_the_environment_is_printed_as_it_is(capsys):
+    sampler = SimpleNamespace(num_envs_per_worker=1)
+    config = SimpleNamespace(run=SimpleNamespace(env="own[/s]"), sampler=sampler)
+    command._print_layers(SimpleNamespace(config=config, num_workers=1, num_cores=2, device="cpu"), {})
+    assert "own[/s]: 1 workers" in capsys.readouterr().out
+
+
+def test_cores_are_those_that_a_container_grants(measured, monkeypatch, tmp_path):
+    monkeypatch.setattr(cores, "cpu_quota", lambda: 1.0)
+    run_command(monkeypatch, "--env", "toy_bandit", "--layers", "simulation", "--json", tmp_path / "result.json")
+    assert json.loads((tmp_path / "result.json").read_text())["cores"] == 1
+
+
+@pytest.mark.parametrize("switch", [["--autotune"], ["--autotune", "true"]])
+def test_what_is_named_is_not_tuned(switch, measured, monkeypatch, capsys):
+    default = 512
+    run_command(monkeypatch, "--env", "toy_bandit", *switch, "--batch_size", default, "--num_workers", 2)
+    plans = [plan.config for plan, _ in measured]
+    assert {config.learner.batch_size for config in plans} == {default}
+    assert {config.sampler.num_envs_per_worker for config in plans} == {4, 8, 16}
+    best = f"sf-train --env toy_bandit --num_workers 2 --batch_size {default} --num_envs_per_worker 8"
+    assert f"{best} --policy_workers_per_policy 1\n" in capsys.readouterr().out
+
+
+def test_settings_that_fail_when_they_are_measured_again_are_not_recommended(monkeypatch, capsys, tmp_path):
+    measured = []
+
+    def measure(plan, seconds):
+        num_envs = plan.config.sampler.num_envs_per_worker
+        if num_envs in measured and num_envs != measured[0]:
+            raise ChildError("rollout-1: too little memory")
+        measured.append(num_envs)
+        return {"fps": 1000.0 * min(num_envs, 16)}
+
+    monkeypatch.setattr(layers, "LAYERS", {"training": measure})
+    given = ["--num_workers", 2, "--batch_size", 512, "--policy_workers_per_policy", 1]
+    run_command(monkeypatch, "--env", "toy_bandit", "--autotune", *given, "--json", tmp_path / "found.json")
+    out, said = capsys.readouterr()
+    assert "--num_envs_per_worker 8\n" in out
+    assert "the fastest settings did not work when they were measured again" in said
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert (found["best"]["num_envs_per_worker"], found["ratio_to_start"]) == (8, None)
+
+
+def test_a_start_that_fails_is_said_in_one_sentence(monkeypatch, capsys):
+    def fail(plan, seconds):
+        raise ChildError("learner-0: too little memory\n\nTraceback")
+
+    monkeypatch.setattr(layers, "LAYERS", {"training": fail})
+    with pytest.raises(SystemExit) as end:
+        run_command(monkeypatch, "--env", "toy_bandit", "--autotune")
+    assert end.value.code == 2
+    said = capsys.readouterr().err
+    assert "error: learner-0: too little memory" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--autotun", "1"], "--autotun"),
+        (["--num_worker", "1"], "--num_worker"),
+        (["--rounds", "0"], "rounds is 0: at least 1"),
+        (["--seconds", "0"], "seconds is 0.0: a number of seconds above 0"),
+        (["--seconds", "-1"], "seconds is -1.0"),
+        (["--budget_s", "nan"], "budget_s is 'nan': it must be a finite number"),
+        (["--layers"], "layers is empty"),
+        (["--json", "{here}"], "cannot be written"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_is_measured(arguments, sentence, measured, tmp_path, monkeypatch, capsys):
+    with pytest.raises(SystemExit) as end:
+        run_command(monkeypatch, "--env", "toy_bandit", *(argument.format(here=tmp_path) for argument in arguments))
+    assert end.value.code == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())
+    assert measured == []

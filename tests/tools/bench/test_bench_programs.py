@@ -1,0 +1,103 @@
+"""The programs of a run are there before it is measured, and are those that the run takes."""
+
+import pytest
+
+from sf.config import Config
+from sf.learner.compiled.compiled_step import CompiledStep
+from sf.model.compiled_acting import CompiledActing
+from sf.run.planning import make_plan
+from sf.system.native import kernels, library, programs
+from sf.tools.bench import programs as bench_programs
+from sf.tools.bench.layers import LAYERS
+from sf.tools.bench.programs import make_programs
+
+with_compiler = pytest.mark.skipif(kernels.why_not() is not None, reason="this machine has no C++ compiler")
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def taken(monkeypatch):
+    """Of programs with nothing in them: the kinds of those that were taken."""
+    kinds = []
+    monkeypatch.setattr(kernels, "why_not", lambda: None)
+
+    def make(_, path):
+        beside = path.with_suffix(".made")
+        beside.touch()
+        library.put(beside, path)
+
+    monkeypatch.setattr(programs, "make", make)
+    for kind in (CompiledActing, CompiledStep):
+        monkeypatch.setattr(kind, "_take", lambda self, _: kinds.append(type(self)))
+    return kinds
+
+
+def plan_of(tmp_path, **flags):
+    return make_plan(Config().replace(env="toy_bandit", device="cpu", train_dir=str(tmp_path), **flags))
+
+
+STEPS = {"shuffle_steps": True, "num_batches_per_epoch": 2}
+
+
+@pytest.mark.parametrize(
+    ("flags", "kinds"),
+    [
+        (STEPS, {CompiledActing, CompiledStep}),
+        ({}, {CompiledActing}),
+        (STEPS | {"core": "gru"}, {CompiledActing}),
+        (STEPS | {"compile": False}, set()),
+        (STEPS | {"async_rl": False}, set()),
+    ],
+)
+def test_those_of_the_run_are_made_where_they_are_not_there(flags, kinds, taken, tmp_path):
+    plan, said = plan_of(tmp_path, **flags), []
+    make_programs(plan, said.append)
+    assert set(taken) == kinds
+    assert len(said) == bool(kinds)
+    said.clear()
+    make_programs(plan, said.append)
+    assert not said
+
+
+def test_one_that_cannot_be_made_is_said(taken, monkeypatch, tmp_path):
+    def fail(*_):
+        raise RuntimeError("no room")
+
+    monkeypatch.setattr(programs, "make", fail)
+    said = []
+    make_programs(plan_of(tmp_path), said.append)
+    assert "the policy's step is not compiled (RuntimeError: no room)" in said[-1]
+
+
+def test_an_interrupt_ends_the_makers(taken, monkeypatch, tmp_path):
+    closed = []
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    def close(acting):
+        closed.append(acting)
+
+    monkeypatch.setattr(bench_programs.time, "sleep", interrupt)
+    monkeypatch.setattr(CompiledActing, "close", close)
+    with pytest.raises(KeyboardInterrupt):
+        make_programs(plan_of(tmp_path), lambda _: None)
+    assert len(closed) == 1
+
+
+@with_compiler
+@pytest.mark.long
+@pytest.mark.timeout(900)  # it compiles two networks at a low priority
+def test_a_measured_run_takes_them_from_its_start(tmp_path):
+    plan, said = plan_of(tmp_path, **STEPS), []
+    make_programs(plan, said.append)
+    assert not [line for line in said if "not compiled" in line]
+    LAYERS["training"](plan, 3.0)
+    log = (tmp_path / "bench" / "run.log").read_text()
+    assert "the learner's step is compiled from here on" in log or "a program takes no less time" in log
+    assert "the policy's step is compiled from here on" not in log  # it was there before the first step
+    assert len(list((tmp_path / "cache").rglob("program-*.so"))) == 2

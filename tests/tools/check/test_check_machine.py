@@ -1,0 +1,122 @@
+"""The probes of the machine: each passes here, and notices what may be missing elsewhere."""
+
+import errno
+import os
+import shutil
+from collections import namedtuple
+
+import pytest
+from packaging.requirements import Requirement
+
+from sf.config import Config
+from sf.tools.check import environments, gpu, machine, software
+from sf.tools.check.command import needs_of
+from sf.tools.check.probe import ProbeError
+
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.fixture
+def needs(tmp_path):
+    return needs_of(Config().replace(train_dir=str(tmp_path / "runs"), num_workers=2))
+
+
+@pytest.mark.parametrize(
+    "probe",
+    [
+        machine.shared_memory,
+        machine.descriptors,
+        machine.pipes,
+        machine.death_signal,
+        machine.writing,
+        machine.shm,
+    ],
+    ids=lambda probe: probe.__name__,
+)
+def test_it_passes_here_and_leaves_nothing(probe, needs, tmp_path):
+    descriptors = len(os.listdir("/proc/self/fd"))
+    assert probe(needs)
+    assert not list(tmp_path.iterdir())
+    assert len(os.listdir("/proc/self/fd")) <= descriptors + 4  # of the probe of the death signal, whose process ends
+
+
+def test_too_few_descriptors_are_noticed(needs, monkeypatch):
+    monkeypatch.setattr(machine.resource, "getrlimit", lambda which: (64, 64))
+    with pytest.raises(ProbeError, match="2 workers need about 94, and the hard limit is 64"):
+        machine.descriptors(needs)
+
+
+def test_pipes_that_are_not_granted_are_noticed(needs, monkeypatch):
+    def refuse(capacity):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(machine, "PipeQueue", refuse)
+    with pytest.raises(ProbeError, match=r"Operation not permitted.*pipe-user-pages-soft"):
+        machine.pipes(needs)
+
+
+def test_a_kernel_that_lets_children_outlive_their_parent_is_noticed(needs, monkeypatch):
+    monkeypatch.setattr(machine, "die_with_creator", lambda: None)
+    monkeypatch.setattr(machine, "_DEATH_WITHIN_MS", 50.0)
+    with pytest.raises(ProbeError, match="outlived its parent"):
+        machine.death_signal(needs)
+
+
+@pytest.mark.parametrize("granted", [1.5, None])
+def test_less_time_than_that_of_all_cores_is_noticed(granted, needs, monkeypatch):
+    monkeypatch.setattr(machine.machine_cores, "cpu_quota", lambda: granted)
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda pid: {0, 1, 2})
+    if granted is None:
+        assert machine.cpu_quota(needs) == "all the time of 3 cores"
+    else:
+        with pytest.raises(ProbeError, match=f"3 cores are there, and the time of {granted:g} is granted"):
+            machine.cpu_quota(needs)
+
+
+def test_a_full_disk_and_a_full_shm_are_noticed(needs, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(1 << 40, 1 << 40, 1000))
+    with pytest.raises(ProbeError, match="GiB left"):
+        machine.writing(needs)
+    with pytest.raises(ProbeError, match="0 KiB are free, and 16 Doom engines take 2048"):
+        machine.shm(needs)
+
+
+def test_a_folder_that_cannot_be_written_is_noticed(needs, tmp_path, monkeypatch):
+    monkeypatch.setattr(machine.os, "access", lambda path, how: False)
+    with pytest.raises(ProbeError, match=f"{tmp_path} cannot be written"):
+        machine.writing(needs)
+
+
+def test_a_frame_of_one_colour_is_noticed(monkeypatch):
+    group = environments.envs.make_group("toy_identity", 1, environments.envs.EnvOptions(), seed=0, first_env_idx=0)
+    group.close()
+    black = environments.np.zeros((1, 4, 4, 3), environments.np.uint8)
+    monkeypatch.setattr(environments, "obs_arrays", lambda space, num: {"obs": black})
+    monkeypatch.setattr(type(group), "reset", lambda self, obs: None)
+    monkeypatch.setattr(type(group), "step", lambda self, discrete, continuous, obs, result: [])
+    with pytest.raises(ProbeError, match="a frame of one colour"):
+        environments._play("toy_identity")
+
+
+def test_versions_that_are_not_asked_for_are_named():
+    assert software._complaint(Requirement("numpy>=1")) is None
+    assert "numpy is " in software._complaint(Requirement("numpy<1"))
+    assert software._complaint(Requirement("no-such-package>=1")) == "no-such-package is missing"
+    names = {requirement.name for requirement in software._requirements()}
+    assert {"torch", "vizdoom"} <= names
+    assert "pytest" not in names
+
+
+def test_a_driver_is_recognised(tmp_path, monkeypatch):
+    path = tmp_path / "version"
+    path.write_text(
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\nGCC version: 13\n"
+    )
+    monkeypatch.setattr(software, "_DRIVER", path)
+    assert software._driver() == "NVIDIA driver 580.65.06"
+
+
+def test_a_cpu_without_bfloat16_is_noticed(needs, monkeypatch):
+    monkeypatch.setattr(gpu, "has_bfloat16", lambda device: False)
+    with pytest.raises(ProbeError, match="float32"):
+        gpu.bfloat16_on_cpu(needs)

@@ -1,0 +1,172 @@
+"""`sf-envs`: which names it finds, and what it says of them."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from sf import envs
+from sf.envs import EnvOptions
+from sf.envs.custom.registered import registered
+from sf.envs.registry import known_names
+from sf.tools.commands.envs import command, descriptions
+from sf.tools.commands.envs.names import Installed, find
+
+
+@pytest.fixture
+def own_env():
+    """Registers environments under the name `own`, until the test ends."""
+
+    def register(factory):
+        envs.register_env("own", factory)
+
+    yield register
+    registered.pop("own", None)
+
+
+def run(capsys, monkeypatch, *args):
+    monkeypatch.setattr(sys, "argv", ["sf-envs", *args])
+    command.main()
+    return capsys.readouterr().out
+
+
+def test_every_family_is_found_without_a_pattern():
+    known = known_names()
+    assert {known[env].name for env in find(None)} >= {"doom", "atari", "toy", "gymnasium"}
+
+
+def test_a_part_of_a_name_is_found_in_whatever_case():
+    assert find("DUEL") == ["doom_duel", "doom_duel_bots"]
+    assert find("doom_duel*bots") == ["doom_duel_bots"]
+
+
+def test_a_name_in_full_is_that_environment_alone():
+    assert find("doom_duel") == ["doom_duel"]
+
+
+def test_a_family_holds_nothing_of_the_others():
+    toys = find(None, "toy")
+    known = known_names()
+    assert "toy_bandit" in toys
+    assert {known[env].name for env in toys} == {"toy"}
+
+
+def test_other_spellings_and_older_versions_are_found_only_by_their_names():
+    found = find(None)
+    assert "atari_pong" in found
+    assert "CartPole-v1" in found
+    for unlisted in ("ALE/Pong-v5", "PongNoFrameskip-v4", "CartPole-v0"):
+        assert unlisted not in found
+        assert unlisted in find(unlisted)
+
+
+def test_a_name_that_is_known_to_nobody_is_answered_with_the_nearest():
+    with pytest.raises(ValueError, match="did you mean doom_basic"):
+        find("doom_basicc")
+    with pytest.raises(ValueError, match="nothing of the family toy"):
+        find("CartPole", "toy")
+
+
+def test_games_of_pettingzoo_are_listed_once_whether_agents_take_turns_or_not():
+    pytest.importorskip("pettingzoo")
+    found = find(None, "pettingzoo")
+    assert {"pettingzoo:classic/connect_four-v3", "pettingzoo:butterfly/knights_archers_zombies-v11"} <= set(found)
+    assert len(found) == len(set(found))
+
+
+def test_what_is_registered_is_listed(own_env):
+    own_env(lambda: gym.make("CartPole-v1"))
+    assert "own" in find(None, "registered")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (RuntimeError("no display,\n  start one"), "no display, start one"),
+        (ModuleNotFoundError("No module named 'simulator.core'", name="simulator.core"), "pip install simulator"),
+        (KeyError(), "KeyError"),
+    ],
+)
+def test_an_environment_that_fails_is_listed_with_its_reason_beside_the_others(own_env, error, sentence):
+    def fails():
+        raise error
+
+    own_env(fails)
+    failed, made = descriptions.describe_all(["own", "toy_bandit"], EnvOptions())
+    assert failed.spec is None
+    assert sentence in failed.error
+    assert made.spec is not None
+
+
+def test_a_missing_extra_is_named_without_what_the_table_says_already():
+    described = descriptions.describe("mujoco_is_missing:Env-v0", EnvOptions())
+    assert described.error == "No module named 'mujoco_is_missing': pip install mujoco_is_missing"
+
+
+def test_spaces_are_short():
+    image, vector = gym.spaces.Box(0, 255, (72, 128, 3), np.uint8), gym.spaces.Box(-1, 1, (2,), np.float32)
+    assert descriptions.obs_text({"obs": image}) == "72x128x3 uint8"
+    assert descriptions.obs_text({"image": image, "speed": vector}) == "image 72x128x3 uint8, speed 2 float32"
+    choices = gym.spaces.MultiDiscrete([3, 2])
+    assert descriptions.action_text(choices) == "MultiDiscrete(3, 2)"
+    both = gym.spaces.Tuple((gym.spaces.Discrete(3), vector))
+    assert descriptions.action_text(both) == "Tuple(Discrete(3), Box(2))"
+
+
+def test_json_says_what_an_agent_sees_and_does(capsys, monkeypatch):
+    duel, bots = json.loads(run(capsys, monkeypatch, "doom_due*", "--json", "true"))
+    assert (duel["env"], duel["num_agents"], duel["frameskip"], duel["preset"]) == ("doom_duel", 2, 2, "doom_duel")
+    assert duel["obs"]["obs"] == {"shape": [72, 128, 3], "dtype": "uint8"}
+    assert duel["error"] is None
+    assert bots["num_agents"] == 1
+
+
+def test_without_a_terminal_a_line_is_an_environment(capsys, monkeypatch):
+    header, *lines = run(capsys, monkeypatch, "toy_match").splitlines()
+    assert header.split() == ["env", "observation", "action", "agents", "frameskip", "preset"]
+    names = [line.split()[0] for line in lines]
+    assert names == ["toy_match_counting", "toy_match_cycle", "toy_match_pennies", "toy_match_rps"]
+    header, *lines = run(capsys, monkeypatch).splitlines()
+    assert header.split() == ["family", "env", "preset"]
+    assert ["doom", "doom_basic", "doom_basic"] in [line.split() for line in lines]
+
+
+def test_a_terminal_shows_names_as_they_are(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")  # no colours between the characters
+    names = ["own[/s]", "own[red]"]
+    for name in names:
+        monkeypatch.setitem(registered, name, None)
+    command.print_names(names, of_all=False)
+    command.print_installed([Installed("package", tuple(names))])
+    printed = capsys.readouterr().out
+    assert [printed.count(name) for name in names] == [2, 2]
+
+
+def test_what_an_environment_prints_is_not_in_the_list(capfd, monkeypatch, own_env):
+    def chatty():
+        print("hello from the simulator")
+        os.write(1, b"hello from its engine\n")
+        return gym.make("CartPole-v1")
+
+    own_env(chatty)
+    [described] = json.loads(run(capfd, monkeypatch, "own", "--json", "--seconds", "0"))
+    assert described["action"] == "Discrete(2)"
+
+
+def test_torch_is_not_imported():
+    code = "import sys, sf.tools.commands.envs.command as c; c.find(None); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    command = f"{shlex.quote(sys.executable)} -m sf.tools.commands.envs.command | head -1"
+    bash = ["bash", "-o", "pipefail", "-c", command]
+    done = subprocess.run(bash, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("family")

@@ -1,0 +1,334 @@
+"""A person plays by the command: the keys reach the environment, the game waits, and what comes out is said."""
+
+import dataclasses
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+from masked_env import Nim
+from moving_env import Moving
+from typist import Typist
+from untrained import untrained
+
+from sf import envs
+from sf.envs import EnvOptions, registry
+from sf.envs.errors import UsageError
+from sf.envs.toys.family import TOY
+from sf.evaluation.play.episodes import Played
+from sf.storage import checkpoint
+from sf.storage.run_dir import RunDir
+from sf.tools.commands.play import command, game, playing
+from sf.tools.commands.play.command import PlayFlags
+from sf.tools.commands.play.console import Console
+
+
+def sf_play(monkeypatch, capsys, *arguments):
+    """Exit status, stdout and stderr."""
+    monkeypatch.setattr(playing, "_HOLD_S", 0.0)
+    monkeypatch.setattr(sys, "argv", ["sf-play", *map(str, arguments)])
+    status = 0
+    try:
+        command.main()
+    except SystemExit as exit_info:
+        status = exit_info.code
+    return status, *capsys.readouterr()
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory):
+    path = tmp_path_factory.mktemp("train_dir") / "rps"
+    checkpoint.save(RunDir(path).checkpoints, untrained("toy_match_rps"), 1234, keep=2)
+    RunDir(path).config.write_text("env: toy_match_rps\n")
+    return path
+
+
+def test_a_key_that_is_held_acts_at_each_step_and_a_short_press_once(tmp_path, monkeypatch, capsys):
+    # Picture 1 shows where the episode begins, picture n + 1 what step n led to.
+    typist = Typist(monkeypatch, ["x"], {3: "+left", 5: "-left", 6: "+right -right"})
+    path = tmp_path / "played.json"
+    status, out, err = sf_play(monkeypatch, capsys, "keyed_env:Keyed", "--episodes", 1, "--json", path)
+    assert (status, err) == (0, "")
+    assert "episode 1: return 6.00, 6 steps, noop 3, left 2, right 1" in out
+    assert typist.said == ["press any key to begin"]
+    played = json.loads(path.read_text())
+    assert (played["played"], played["players"], played["mean_return"]) == ("keyed_env:Keyed", ["you"], 6.0)
+    assert [(each["player"], each["num_steps"]) for each in played["episodes"]] == [("you", 6)]
+
+
+def test_what_is_pressed_in_a_pause_is_no_move(monkeypatch, capsys):
+    Typist(monkeypatch, ["x"], {3: "+tab +left -left +right +tab", 4: "-right"})
+    _, out, _ = sf_play(monkeypatch, capsys, "keyed_env:Keyed", "--episodes", 1)
+    assert "episode 1: return 6.00, 6 steps, noop 6, left 0, right 0" in out
+
+
+@pytest.mark.parametrize("truncates", [False, True])
+def test_a_game_that_waits_goes_on_with_each_key_that_is_one_of_its_own(truncates, monkeypatch, capsys):
+    keys = ["left", "x", "3", "f1", "return", "right", "2", "1"]
+    Typist(monkeypatch, [*keys, "left"])
+    kwargs = json.dumps({"truncates": truncates})
+    flags = ["--wait", "true", "--episodes", 2, "--env_kwargs", kwargs]
+    status, out, _ = sf_play(monkeypatch, capsys, "keyed_env:Keyed", *flags)  # closed in the second episode
+    assert status == 0
+    assert "episode 1: return 6.00, 6 steps, noop 2, left 2, right 2" in out
+    assert "of 1 episode\n" in out
+
+
+def test_pictures_come_as_often_as_the_rate_says(monkeypatch, capsys):
+    typist = Typist(monkeypatch, ["x"])
+    sf_play(monkeypatch, capsys, "keyed_env:Keyed", "--episodes", 1, "--fps", 240)
+    assert typist.num_pictures == 3  # the first, one for the fourth of six steps, as the screen shows 60, and the last
+
+
+def test_in_a_game_of_turns_a_move_that_is_not_allowed_is_said_and_another_asked_for(tmp_path, monkeypatch, capsys):
+    typist = Typist(monkeypatch, ["3", "2", "1"])
+    path = tmp_path / "played.json"
+    flags = ["--env_kwargs", '{"heap": 2}', "--episodes", 1, "--fps", 240, "--json", path]
+    monkeypatch.setitem(Nim.metadata, "render_fps", 30)  # it waits since its agents take turns
+    status, out, err = sf_play(monkeypatch, capsys, "masked_env:Nim", *flags)
+    assert (status, err) == (0, "")
+    assert typist.said == ["your turn", "action 2 is not allowed now"]
+    assert [line.is_allowed for line in typist.lines[0]] == [True, True, False]
+    assert "match 1, agent 1 (you): return 1.00, 1 steps" in out
+    assert "match 1, agent 2 (random): return -1.00" in out
+    assert "match 1: you won" in out
+    assert json.loads(path.read_text())["win_rate"] == 1.0
+
+
+def test_the_person_is_each_agent_in_turn_or_the_one_that_is_named(monkeypatch, capsys):
+    Typist(monkeypatch, ["1"] * 3)  # whoever is first takes the only piece, and wins
+    nim = ["masked_env:Nim", "--env_kwargs", '{"heap": 1}', "--episodes", 2, "--fps", 240]
+    _, out, _ = sf_play(monkeypatch, capsys, *nim)
+    assert ("match 1: you won" in out, "match 2: you lost" in out) == (True, True)
+    _, out, _ = sf_play(monkeypatch, capsys, *nim, "--agent", 1)
+    assert ("match 1: you won" in out, "match 2: you won" in out) == (True, True)
+
+
+def test_who_is_one_agent_throughout_meets_each_opponent_in_turn():
+    three = game.Game("x", EnvOptions(), 2, dict.fromkeys("ABC"))
+    assert three.lineups(4, agent=1).tolist() == [[0, 1], [0, 2], [0, 3], [0, 1]]
+    assert three.lineups(4, agent=None).tolist() == [[0, 1], [1, 0], [0, 2], [2, 0]]
+
+
+@pytest.mark.parametrize(
+    ("scores", "verdict"),
+    [
+        ([1.0, 1.0, -1.0, -1.0], "you won"),
+        ([-1.0, -1.0, 1.0, 1.0], "you lost"),
+        ([1.0, 1.0, 1.0, 1.0], "a draw"),
+        ([1.0, 0.0, 0.0, 2.0], "you lost"),
+    ],
+)
+def test_a_team_wins_together(scores, verdict, capsys):
+    of_match = [Played(0, a, min(a, 1), score, 1, 1, {}) for a, score in enumerate(scores)]
+    assert playing._what_came_out(of_match, is_over=True).startswith(f"{verdict}: ")
+    assert capsys.readouterr().out == f"match 1: {verdict}\n"
+
+
+@pytest.mark.parametrize("others", [[], ["--against", "random"], ["--against", "test_play_command:paper"]])
+def test_the_policy_of_a_run_is_the_opponent_or_whoever_is_named(others, run_dir, monkeypatch, capsys):
+    Typist(monkeypatch, ["x"] * 2, {1: "+3"})  # scissors
+    status, out, err = sf_play(monkeypatch, capsys, run_dir, *others, "--episodes", 2)
+    assert (status, err) == (0, "")
+    name = others[1] if others else "rps/checkpoints/checkpoint_000001_000000001234"
+    assert f"match 1, agent 2 ({name})" in out
+    assert f"match 2, agent 1 ({name})" in out
+    assert "scissors 1" in out
+    if "paper" in name:
+        assert "you: mean return 1.00, from 1.00 to 1.00, of 2 episodes" in out
+
+
+def paper(obs):
+    return 1
+
+
+def test_a_run_may_be_the_opponent_in_an_environment_that_is_named(run_dir, monkeypatch, capsys):
+    Typist(monkeypatch, ["x"])
+    status, out, _ = sf_play(monkeypatch, capsys, "toy_match_rps", "--against", run_dir, "--episodes", 1)
+    assert (status, "agent 1 (you)" in out) == (0, True)
+
+
+def test_a_family_may_have_opponents_of_its_own(monkeypatch):
+    def against(name):
+        if name.lower() != "simple":
+            raise UsageError(f"against {name!r}: name simple")
+        return {"num_arms": 3}
+
+    families = [dataclasses.replace(TOY, against=against) if each is TOY else each for each in registry.FAMILIES]
+    monkeypatch.setattr(registry, "FAMILIES", families)
+    kwargs = registry.kwargs_against("toy_bandit", "SIMPLE")
+    assert kwargs == {"num_arms": 3}
+    with pytest.raises(ValueError, match="name simple"):
+        game.find_game(PlayFlags("toy_bandit", against=("other",)))
+    assert registry.kwargs_against("CartPole-v1", "SIMPLE") is None
+
+
+def test_who_has_won_is_said_when_the_match_is_over_though_agents_leave_it_one_by_one(monkeypatch, capsys):
+    Typist(monkeypatch, ["x"] * 2)
+    status, out, err = sf_play(monkeypatch, capsys, "toy_match_counting", "--episodes", 2, "--fps", 240)
+    assert (status, err) == (0, "")
+    lines = [line for line in out.splitlines() if line.startswith("match")]
+    assert [line.split(":")[0] for line in lines[:3]] == [
+        "match 1, agent 1 (you)",
+        "match 1, agent 2 (random)",
+        "match 1",
+    ]
+    assert len(lines) == 6
+    returns = [float(line.split("return ")[1].split(",")[0]) for line in lines[:2]]
+    assert lines[2] == f"match 1: {'you won' if returns[0] > returns[1] else 'you lost'}"
+
+
+def test_heads_with_a_mask_play_what_is_allowed_whatever_is_held(monkeypatch, capsys):
+    Typist(monkeypatch, ["x"], {1: "+1 +4"})
+    status, out, err = sf_play(monkeypatch, capsys, "masked_env:Masked", "--episodes", 1, "--fps", 240)
+    assert (status, err) == (0, "")  # it raises where it is given what it forbids
+    assert "episode 1: return" in out
+
+
+@pytest.mark.parametrize("env", ["atari_pong", "doom_basic"])
+def test_atari_and_doom_are_played_in_colour_with_arrows_and_space(env, monkeypatch, capsys):
+    typist = Typist(monkeypatch, ["x"], {2: "+space", 25: "+escape"})
+    status, out, err = sf_play(monkeypatch, capsys, env, "--fps", 240)
+    assert (status, err) == (0, "")
+    assert {"space or 2", "space or 4"} & {line.keys for line in typist.lines[0]}
+    assert "no episode has come to its end" in out
+
+
+def test_moves_of_openspiel_have_their_names_and_many_share_the_keys(monkeypatch, capsys):
+    pytest.importorskip("pyspiel")
+    typist = Typist(monkeypatch, ["1", "5"])
+    flags = ["--against", "openspiel:mcts:2", "--fps", 240]
+    assert sf_play(monkeypatch, capsys, "openspiel:tic_tac_toe", *flags)[0] == 0
+    assert [line.name for line in typist.lines[0]][:2] == ["x(0,0)", "x(0,1)"]
+    typist = Typist(monkeypatch, ["4"])
+    assert sf_play(monkeypatch, capsys, "openspiel:othello", *flags)[0] == 0  # 65 actions, 4 of which are allowed
+    assert [line.keys for line in typist.lines[0]] == ["1", "2", "3", "4"]
+    assert len(typist.lines) == 2
+
+
+def test_closing_the_window_ends_the_command_and_keeps_what_was_played(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "played.json"
+    Typist(monkeypatch)
+    status, out, err = sf_play(monkeypatch, capsys, "keyed_env:Keyed", "--json", path)
+    assert (status, out, err) == (0, "no episode has come to its end\n", "")
+    assert json.loads(path.read_text())["mean_return"] is None
+
+
+def test_ctrl_c_while_the_game_waits_ends_it(monkeypatch, capsys):
+    Typist(monkeypatch, ["f1"])
+    real = Console.wait_for
+
+    def wait_for(console, came):
+        signal.raise_signal(signal.SIGINT)
+        return real(console, came)
+
+    monkeypatch.setattr(Console, "wait_for", wait_for)
+    status, out, err = sf_play(monkeypatch, capsys, "keyed_env:Keyed")
+    assert (status, out, err) == (128 + signal.SIGINT, "no episode has come to its end\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["keyed_env:Keyed", "--episodes", "0"], "episodes is 0: from 1 to 10000"),
+        (["keyed_env:Keyed", "--fps", "0"], "fps is 0.0: from 0.1 to 240"),
+        (["keyed_env:Keyed", "--seed", "-1"], "seed is -1"),
+        (["keyed_env:Keyed", "--against", "random"], "keyed_env:Keyed has one agent, you: leave it out"),
+        (["keyed_env:Keyed", "--agent", "2"], "agent is 2, but keyed_env:Keyed has 1: from 1 to 1"),
+        (["keyed_env:Keyed", "--agent", "0"], "agent is 0, but keyed_env:Keyed has 1: from 1 to 1"),
+        (
+            ["keyed_env:Keyed", "--policy", "1"],
+            "policy is 1, which is for a run, and keyed_env:Keyed is an environment",
+        ),
+        (["toy_match_rps", "--policy", "3", "--override", "env_frameskip=1"], "policy is 3, which is for a run"),
+        (["keyed_env:Keyed", "--override", "nonsense=1"], "write NAME=VALUE"),
+        (["keyed_env:Keyed", "--env_kwargs", "{"], "env_kwargs is not JSON"),
+        (["keyed_env:Keyed", "--json", "/proc/none/x.json"], "name another --json"),
+        (["toy_match_rps", "--against", "zoo/CartPole-v1"], "zoo/CartPole-v1 has another obs_space than toy_match_rps"),
+        (["toy_match_rps", "--against", "openspiel:mcts:5"], "toy_match_rps is none"),
+        (["MountainCarContinuous-v0"], "has continuous actions, and keys are for choices"),
+        (["CartPole-v9"], "did you mean CartPole-v1"),
+        (["zoo/nothing"], "is not in the zoo"),
+    ],
+)
+def test_a_wrong_flag_takes_one_sentence(arguments, message, monkeypatch, capsys):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    status, out, err = sf_play(monkeypatch, capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert message in " ".join(err.split())
+
+
+@pytest.mark.long
+def test_a_setting_with_which_the_policy_sees_something_else_takes_one_sentence(tmp_path, monkeypatch, capsys):
+    path = RunDir(tmp_path / "mini").checkpoints
+    checkpoint.save(path, untrained("rts_mini_match"), 1234, keep=2)
+    RunDir(tmp_path / "mini").config.write_text("env: rts_mini_match\n")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    status, _, err = sf_play(monkeypatch, capsys, tmp_path / "mini", "--env_kwargs", '{"history": 2}')
+    assert status == 2
+    assert "the observations of rts_mini_match are obs int8 (30, 20, 20)" in " ".join(err.split())
+
+
+def test_actions_for_which_there_are_no_keys_take_one_sentence(monkeypatch, capsys):
+    pytest.importorskip("pyspiel")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    status, _, err = sf_play(monkeypatch, capsys, "openspiel:othello", "--wait", "false")
+    assert (status, "has 65 actions, and there are 35 keys for them" in err) == (2, True)
+
+
+def test_without_a_screen_or_a_library_it_takes_one_sentence(monkeypatch, capsys):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+        monkeypatch.delenv(name, raising=False)
+    status, _, err = sf_play(monkeypatch, capsys, "CartPole-v1")
+    assert (status, "there is no screen here" in err, "play on a machine with a screen" in err) == (2, True, True)
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    for library in ("PIL", "pygame"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(sys.modules, library, None)
+            status, _, err = sf_play(monkeypatch, capsys, "keyed_env:Keyed")
+        assert (status, "pip install '.[video]'" in " ".join(err.split())) == (2, True)
+
+
+def test_a_group_that_cannot_be_played_takes_one_sentence(monkeypatch, capsys):
+    class Group:
+        def close(self):
+            pass
+
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setattr(envs, "make_rendered_group", lambda *_, **__: Group())
+    status, out, err = sf_play(monkeypatch, capsys, "keyed_env:Keyed")
+    assert (status, out) == (2, "")
+    assert "keyed_env:Keyed cannot be played: give its group the methods of sf.envs.group.PlayedGroup" in err
+
+
+def test_who_plays_alone_does_not_wait_for_torch_to_be_imported():
+    code = (
+        "import sys; import sf.tools.commands.play.playing; from sf.tools.commands.play.command import PlayFlags; "
+        "from sf.tools.commands.play.game import *; "
+        "print(find_game(PlayFlags('CartPole-v1')).names, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['you'] False\n"
+
+
+def test_a_strategy_game_is_played_against_an_ai_by_its_name(tmp_path, monkeypatch, capsys):
+    Typist(monkeypatch, ["x"], {})
+    path = tmp_path / "played.json"
+    kwargs = json.dumps({"max_ticks": 200})
+    words = ("--against", "SIMPLE", "--env_kwargs", kwargs, "--episodes", 1, "--fps", 240, "--json", path)
+    status, _, err = sf_play(monkeypatch, capsys, "rts_mini", *words)
+    assert (status, err) == (0, "")
+    (episode,) = json.loads(path.read_text())["episodes"]
+    assert (episode["num_steps"], episode["stats"]["won"]) == (4, 0.5)
+    status, _, err = sf_play(monkeypatch, capsys, "rts_mini", "--against", "nobody_knows")
+    assert (status, "simple" in err) == (2, True)
+
+
+def test_the_result_is_where_the_caller_was_whatever_the_environment_does(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    envs.register_env("moving", Moving)
+    Typist(monkeypatch, ["x"])
+    status, _, err = sf_play(monkeypatch, capsys, "moving", "--episodes", 1, "--wait", "false", "--json", "played.json")
+    assert (status, err) == (0, "")
+    assert json.loads((tmp_path / "played.json").read_text())["played"] == "moving"

@@ -1,0 +1,268 @@
+"""The folder of a policy and its card: what they hold, and that the policy in it plays as before."""
+
+import errno
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from untrained import untrained
+
+from sf import load_policy
+from sf.config import Config
+from sf.storage import checkpoint
+from sf.storage.run_dir import RunDir
+from sf.storage.zoo.folder import CARD, CONFIG, WEIGHTS, without_training_state
+from sf.tools.commands import evaluate, export
+from sf.tools.export.card import changed_flags
+
+START = {
+    "started_at": "2026-01-02T03:04:05+00:00",
+    "command": "/home/ann/.venv/bin/sf-train --env toy_identity --seed 3",
+    "host": "machine-of-ann",
+    "cpu": "A CPU",
+    "usable_cores": 2,
+    "gpus": [],
+    "python": "3.11.7",
+    "versions": {"sf-appo": "0.1.0", "torch": "2.13.0"},
+    "commit": "0123456789abcdef0123456789abcdef01234567",
+}
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A run directory, as if it had been trained."""
+    monkeypatch.chdir(tmp_path)
+    directory = RunDir(Path("train_dir/mine"))
+    saved = untrained("toy_identity", seed=3, rollout=16, train_dir="/home/ann/runs")
+    saved.tensors["optimizer/step"] = torch.zeros(())
+    checkpoint.save(directory.checkpoints, saved, 1234, keep=1)
+    directory.config.write_text(yaml.safe_dump(json.loads(json.dumps(saved.state["config"]))))
+    directory.system.write_text(json.dumps([START]))
+    return directory.path
+
+
+def command(monkeypatch, module, *words):
+    """The status of a command."""
+    monkeypatch.setattr(sys, "argv", ["a command", *map(str, words)])
+    try:
+        module.main()
+    except SystemExit as end:
+        return end.code or 0
+    return 0
+
+
+def front_matter(text):
+    start, matter, body = text.split("---\n", maxsplit=2)
+    assert start == ""
+    return yaml.safe_load(matter), body
+
+
+def test_a_folder_plays_like_the_run_and_its_card_says_how_it_came_to_be(run, monkeypatch, capsys):
+    words = ("--out", "zoo/mine", "--episodes", "4", "--license", "mit")
+    assert command(monkeypatch, export, run, *words) == 0, capsys.readouterr().err
+    folder = Path("zoo/mine")
+    assert {path.name for path in folder.iterdir()} == {CARD, CONFIG, WEIGHTS}
+    saved = checkpoint.load(folder / WEIGHTS)
+    assert all(name.startswith("model/") for name in saved.tensors)
+    assert "/home/ann" not in "".join(map(str, (saved.state, *(path.read_bytes() for path in folder.iterdir()))))
+    assert load_policy("zoo/mine").env_steps == load_policy(run).env_steps == 1234
+
+    matter, body = front_matter((folder / CARD).read_text())
+    assert matter["library_name"] == "sf-appo"
+    assert matter["license"] == "mit"
+    assert "toy_identity" in matter["tags"]
+    [result] = matter["model-index"][0]["results"]
+    assert result["dataset"]["name"] == "toy_identity"
+    assert result["metrics"][0]["type"] == "mean_reward"
+    said = [
+        "sf-train --env toy_identity --seed 3\n",
+        START["commit"],
+        "A CPU, 2 cores",
+        "torch 2.13.0",
+        "| env steps | 1,234 |",
+        "95 % interval",
+        "sf-enjoy zoo/mine",
+        "| `rollout` | `16` | `32` |",
+    ]
+    assert [text for text in said if text not in body] == []
+    assert START["host"] not in body
+
+
+@pytest.mark.long
+def test_the_command_in_a_card_gives_the_score_in_the_card(run, monkeypatch, capsys):
+    assert command(monkeypatch, export, run, "--out", "mine", "--episodes", "5") == 0
+    text = Path("mine", CARD).read_text()
+    [typed] = [line for line in text.splitlines() if line.startswith("sf-eval mine --episodes")]
+    assert command(monkeypatch, evaluate, *shlex.split(typed)[1:], "--json", "score.json") == 0
+    statistics = json.loads(Path("score.json").read_text())["policies"][0]["statistics"]["return"]
+    matter, _ = front_matter(text)
+    value = matter["model-index"][0]["results"][0]["metrics"][0]["value"]
+    assert value == f"{statistics['mean']:.2f} +/- {statistics['std']:.2f}"
+
+
+def test_the_card_of_a_run_is_its_readme_and_is_written_again_but_never_over_that_of_the_user(run, monkeypatch, capsys):
+    for _ in range(2):
+        assert command(monkeypatch, export, run, "--card", "--episodes", "2") == 0
+    assert f"sf-enjoy {run}" in (run / CARD).read_text()
+    assert "No licence is stated" in (run / CARD).read_text()
+    (run / CARD).write_text("my notes")
+    assert command(monkeypatch, export, run, "--card", "--episodes", "2") == 2
+    assert "is no card of sf-export" in capsys.readouterr().err
+    assert (run / CARD).read_text() == "my notes"
+
+
+def test_a_card_that_cannot_be_written_says_what_to_name_in_its_place(run, monkeypatch, capsys):
+    (run / CARD).mkdir()
+    assert command(monkeypatch, export, run, "--card", "--episodes", "2") == 2
+    assert "README.md cannot be written (Is a directory): name --out FOLDER without --card" in capsys.readouterr().err
+
+
+def test_a_card_names_the_policy_that_it_scores(run, monkeypatch):
+    saved = checkpoint.load(next((run / "checkpoints").glob("checkpoint_*")))
+    best = checkpoint.save_best(run / "checkpoints", saved, 1.0)
+    assert command(monkeypatch, export, run, "--card", "--episodes", "2", "--checkpoint", "best") == 0
+    card = (run / CARD).read_text()
+    assert f"sf-eval {best} --episodes 2" in card
+    assert f'load_policy("{best}")' in card
+
+
+def test_a_link_in_the_place_of_a_card_or_a_part_of_a_folder_is_not_followed(run, tmp_path, monkeypatch, capsys):
+    target = tmp_path / "authorized_keys"
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for link, words in ((run / CARD, ["--card"]), (folder / WEIGHTS, ["--out", folder])):
+        link.symlink_to(target)
+        assert command(monkeypatch, export, run, *words, "--episodes", 1) == 2
+        assert f"{link.name} is a link" in capsys.readouterr().err
+    assert not target.exists()
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(run, monkeypatch, capsys):
+    Path("thesis").mkdir()
+    Path("thesis/README.md").write_text("a year of work")
+    assert command(monkeypatch, export, run, "--out", "thesis", "--episodes", "2") == 2
+    assert "thesis exists and holds something else than a policy" in capsys.readouterr().err
+    assert Path("thesis/README.md").read_text() == "a year of work"
+
+
+def test_weights_of_another_program_are_left_alone(run, monkeypatch, capsys):
+    Path("theirs").mkdir()
+    Path("theirs", WEIGHTS).write_text("weights of another program")
+    assert command(monkeypatch, export, run, "--out", "theirs", "--episodes", "2") == 2
+    assert "theirs exists and holds something else than a policy" in capsys.readouterr().err
+    assert Path("theirs", WEIGHTS).read_text() == "weights of another program"
+
+
+def test_a_readme_of_the_users_own_in_a_folder_is_kept(run, monkeypatch, capsys):
+    assert command(monkeypatch, export, run, "--out", "mine", "--episodes", "2") == 0
+    Path("mine", CARD).write_text("# My notes")
+    assert command(monkeypatch, export, run, "--out", "mine", "--episodes", "2") == 2
+    assert "is no card of sf-export, and would be lost: move it, or name another --out" in capsys.readouterr().err
+    assert Path("mine", CARD).read_text() == "# My notes"
+
+
+def test_the_command_that_plays_a_folder_can_be_copied_where_its_name_has_a_space(run, monkeypatch, capsys):
+    assert command(monkeypatch, export, run, "--out", "my policy", "--episodes", "2") == 0
+    assert "folder: my policy, to play: sf-enjoy 'my policy'\n" in capsys.readouterr().out
+
+
+def test_a_full_disk_leaves_an_earlier_folder_with_its_card(run, monkeypatch, capsys):
+    words = (run, "--out", "mine", "--episodes", "2")
+    assert command(monkeypatch, export, *words) == 0
+    before = {path.name: path.read_bytes() for path in Path("mine").iterdir()}
+    fsync, synced = os.fsync, []
+
+    def full_after_the_weights(fd):
+        if synced:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        synced.append(fd)
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", full_after_the_weights)
+    assert command(monkeypatch, export, *words, "--precision", "bfloat16") == 2
+    assert "cannot be written (No space left on device)" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in Path("mine").iterdir()} == before
+
+
+def test_a_card_of_the_run_is_written_beside_a_folder(run, monkeypatch, capsys):
+    assert command(monkeypatch, export, run, "--card", "--out", "mine", "--episodes", "2") == 0
+    assert f"sf-enjoy {run}" in (run / CARD).read_text()
+    assert "sf-enjoy mine" in Path("mine", CARD).read_text()
+    assert command(monkeypatch, export, "mine", "--card", "--out", "other", "--episodes", "2") == 2
+    assert "mine is no run directory: leave --card out, as the folder has a card" in capsys.readouterr().err
+
+
+def test_a_card_of_the_working_directory_has_a_name(run, monkeypatch):
+    path = run.resolve()
+    monkeypatch.chdir(run)
+    assert command(monkeypatch, export, ".", "--card", "--episodes", "2") == 0
+    matter, body = front_matter(Path(CARD).read_text())
+    assert body.startswith("\n# mine\n")
+    assert matter["model-index"][0]["name"] == "mine"
+    assert f"sf-enjoy {path} " in body
+
+
+def test_a_policy_of_a_source_that_has_one_is_refused(run, monkeypatch, capsys):
+    file = next((run / "checkpoints").glob("checkpoint_*"))
+    for source, number, sentence in (
+        (file, 4, f"policy is 4, but {file} is a checkpoint, which has one policy: leave it out"),
+        (run, 4, f"policy is 4, but {run} has 1: from 0 to 0"),
+    ):
+        assert command(monkeypatch, export, source, "--out", "mine.pt2", "--policy", number) == 2
+        assert sentence in " ".join(capsys.readouterr().err.split())
+    for source in (file, "mine.onnx"):
+        with pytest.raises(ValueError, match=r"policy_id is 4, but .* has one policy: leave it out"):
+            load_policy(source, policy_id=4)
+    assert load_policy(file, policy_id=0).env_steps == 1234
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "nothing to write: name --out FILE, --out FOLDER, --card or --hub USER/NAME"),
+        (["--out", "policy.onx"], "its name must end with .onnx or .pt2"),
+        (["--out", "cart.v1"], "or have no dot, for a folder"),
+        (["--out", "a.onnx", "--precision", "bfloat16"], "precision is bfloat16, but a.onnx has no card: leave it out"),
+        (["--out", "a.pt2", "--license", "mit"], "license is mit, but a.pt2 has no card"),
+        (["--out", "a.onnx", "--episodes", "7"], "episodes is 7, but a.onnx has no card"),
+        (["--out", "a.onnx", "--deterministic", "true"], "deterministic is true, but a.onnx has no card"),
+        (["--private", "--card"], "private is true: that is for --hub"),
+        (["--card", "--episodes", "0"], "episodes is 0: at least 1"),
+        (["--hub", "ann"], "hub is 'ann': write USER/NAME"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_sentence(run, words, sentence, monkeypatch, capsys):
+    assert command(monkeypatch, export, run, *words) == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+def test_bfloat16_halves_the_weights_and_leaves_the_statistics_of_normalisers_alone():
+    saved = untrained("CartPole-v1", encoder_mlp_layers=(64, 64))
+    whole, half = without_training_state(saved), without_training_state(saved, "bfloat16")
+    weights = "model/trunk.actor.encoders.0.linear.2.weight"
+    assert (whole.tensors[weights].dtype, half.tensors[weights].dtype) == (torch.float32, torch.bfloat16)
+    assert half.tensors["model/obs_norm.normalizers.0.moments.var"].dtype == torch.float64
+    assert len(checkpoint.encode(half)) < 0.7 * len(checkpoint.encode(whole))
+
+
+def test_flags_that_differ_from_the_preset_are_told_from_those_that_it_sets():
+    preset, changed = changed_flags({**untrained("CartPole-v1").state["config"], "config": "fast"})
+    assert preset == "fast"
+    assert changed["encoder_mlp_layers"] == ((64, 64), (16,))
+    assert changed["learning_rate"] == (0.001, Config().learner.learning_rate)
+    assert not {"env", "config", "train_dir"} & changed.keys()
+    assert changed_flags(Config().replace(env="toy_identity", config="/home/ann/mine.yaml").flat()) == (None, {})
+
+
+def test_what_a_run_has_chosen_for_auto_is_no_difference_from_the_preset():
+    flags = {**untrained("CartPole-v1").state["config"], "config": "vector", "rollout": 32, "batch_size": 512}
+    as_named = {**flags, "rollout": "auto"}
+    assert {"rollout", "batch_size"} <= changed_flags(flags)[1].keys()
+    changed = changed_flags(flags, as_named)[1]
+    assert "rollout" not in changed
+    assert changed["batch_size"] == ("auto", 512)

@@ -1,0 +1,127 @@
+"""What players are worth against each other: exactly, and by matches."""
+
+import pytest
+from untrained import untrained
+
+from sf import envs
+from sf.config import Config
+from sf.envs import UsageError
+from sf.evaluation import endless
+from sf.evaluation.play.episodes import Played
+from sf.evaluation.results import Evaluation
+from sf.tools.psro import judge as judge_module
+from sf.tools.psro.judge import ByMatches, Exact, judge_of
+
+
+def config_of(env, **flags):
+    return Config().replace(env=env, **flags)
+
+
+def judge(env, num_matches=100, say=print, **flags):
+    config = config_of(env, **flags)
+    return judge_of(config, envs.describe(env, config.environment), num_matches, say)
+
+
+@pytest.mark.long
+def test_exact_payoffs_are_antisymmetric_and_those_of_many_matches():
+    pytest.importorskip("pyspiel")
+    env = "openspiel:kuhn_poker"
+    players = {"random": None, "a": untrained(env, seed=1), "b": untrained(env, seed=2)}
+    exact = judge(env)
+    assert isinstance(exact, Exact)
+    assert exact.payoffs("random", players, ["random"]) == pytest.approx([0.0])
+    to_b, to_random = exact.payoffs("a", players, ["b", "random"])
+    assert exact.payoffs("b", players, ["a"]) == pytest.approx([-to_b])
+    played = ByMatches(config_of(env), envs.describe(env, config_of(env).environment), 2000, print)
+    assert played.payoffs("a", players, ["b", "random"]) == pytest.approx([to_b, to_random], abs=0.15)
+
+
+def test_exploitability_is_of_the_mixture():
+    pytest.importorskip("pyspiel")
+    env = "openspiel:kuhn_poker"
+    exact = judge(env)
+    players = {"random": None, "a": untrained(env, seed=1)}
+    assert exact.exploitability(players, {"random": 1.0}) == pytest.approx(0.4583, abs=1e-4)
+    of_a = exact.exploitability(players, {"a": 1.0})
+    assert exact.exploitability(players, {"random": 0.0, "a": 1.0}) == pytest.approx(of_a)
+    assert exact.exploitability(players, {"random": 0.5, "a": 0.5}) not in (pytest.approx(of_a), pytest.approx(0.4583))
+
+
+def test_other_games_are_judged_by_matches():
+    by_matches = judge("toy_match_rps", 50)
+    assert isinstance(by_matches, ByMatches)
+    players = {"random": None, "a": untrained("toy_match_rps", seed=1)}
+    (won,) = by_matches.payoffs("a", players, ["random"])
+    assert -1.0 < won < 1.0
+    assert by_matches.exploitability(players, {"a": 1.0}) is None
+
+
+def test_an_agent_that_joins_no_match_is_one_sentence(monkeypatch):
+    alone = Evaluation("return", [Played(n, 0, n % 2, 1.0, 1, 1, {}) for n in range(4)])
+    monkeypatch.setattr(judge_module, "evaluate", lambda task, on_progress: alone)
+    players = {"random": None, "a": untrained("toy_match_rps", seed=1)}
+    with pytest.raises(UsageError, match="a and random never met in toy_match_rps, since an agent of it joins no mat"):
+        judge("toy_match_rps", 4).payoffs("a", players, ["random"])
+
+
+def test_each_pair_plays_its_matches_once_and_is_judged_by_whole_matches(monkeypatch):
+    met = Evaluation("return", [Played(0, 0, 0, 1.0, 1, 1, {})] * 3 + [Played(0, 1, 1, 2.0, 1, 1, {})])
+    tasks = []
+    monkeypatch.setattr(judge_module, "evaluate", lambda task, on_progress: tasks.append(task) or met)
+    players = {"random": None, "a": untrained("toy_match_rps", seed=1)}
+    assert judge("toy_match_rps", 4).payoffs("a", players, ["random"]) == [0.5]
+    assert len(tasks) == 1
+
+
+def test_each_pair_has_seeds_of_its_own_which_follow_from_that_of_the_search(monkeypatch):
+    met = Evaluation("return", [Played(0, agent_idx, agent_idx, 1.0, 1, 1, {}) for agent_idx in range(2)])
+    seeds = []
+    monkeypatch.setattr(judge_module, "evaluate", lambda task, on_progress: seeds.append(task.seed) or met)
+    players = dict.fromkeys(("random", "a", "b"), untrained("toy_match_rps", seed=1))
+
+    def seeds_of(seed):
+        seeds.clear()
+        by_matches = judge("toy_match_rps", 4, seed=seed)
+        by_matches.payoffs("a", players, ["random"])
+        by_matches.payoffs("b", players, ["random", "a"])
+        return [*seeds]
+
+    first, other = seeds_of(1), seeds_of(2)
+    assert seeds_of(1) == first
+    assert len({*first, *other}) == 6
+
+
+def test_the_time_between_matches_is_not_taken_for_matches_without_an_end(monkeypatch):
+    met = Evaluation("return", [Played(0, agent_idx, agent_idx, 1.0, 1, 1, {}) for agent_idx in range(2)])
+    now, said = [0.0], []
+
+    def evaluate(task, on_progress):
+        on_progress(0, 2)
+        now[0] += 1.0
+        on_progress(2, 2)
+        return met
+
+    monkeypatch.setattr(judge_module, "evaluate", evaluate)
+    monkeypatch.setattr(endless.time, "monotonic", lambda: now[0])
+    by_matches = judge("toy_match_rps", 4, said.append)
+    players = {"random": None, "a": untrained("toy_match_rps", seed=1)}
+    for _ in range(2):
+        by_matches.payoffs("a", players, ["random"])
+        now[0] += 1000.0  # a response is trained
+    assert said == []
+
+
+def test_a_game_that_is_too_large_is_said_and_judged_by_matches():
+    pytest.importorskip("pyspiel")
+    said = []
+    assert isinstance(judge("openspiel:connect_four", 50, said.append), ByMatches)
+    assert "Payoffs are those of 50 matches a pair, and exploitability is not known" in said[0]
+
+
+def test_policies_that_remember_are_judged_by_matches():
+    pytest.importorskip("pyspiel")
+    said = []
+    found = judge("openspiel:kuhn_poker", say=said.append, core="gru")
+    assert isinstance(found, ByMatches)
+    assert len(said) == 1
+    assert "a best response has a recurrent network" in said[0]

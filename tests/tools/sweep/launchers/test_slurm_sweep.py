@@ -1,0 +1,199 @@
+"""Sweeps and searches of tiny runs on a stand-in for SLURM, as a user starts them."""
+
+import csv
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import warm
+import yaml
+from safetensors.numpy import load_file
+from stand_in_slurm import Cluster
+
+from sf.system.machine import extras
+from sf.tools.sweep import command as sweep_command
+from sf.tools.sweep.launchers import slurm
+
+FLAGS = {
+    "num_workers": 1,
+    "num_envs_per_worker": 2,
+    "batch_size": 64,
+    "rollout": 8,
+    "device": "cpu",
+    "encoder_mlp_layers": [8],
+    "train_for_env_steps": 256,
+}
+ON_SLURM = ["--launcher", "slurm"]
+# Of a run that is the same however it was started, but for how fast that was.
+FACTS = ("run", "gamma", "seed", "state", "env_steps", "policy_version")
+
+
+@pytest.fixture
+def cluster(tmp_path, monkeypatch):
+    pytest.importorskip("submitit")
+    monkeypatch.setattr(slurm, "_LOOK_EVERY_S", 0.2)
+    monkeypatch.setattr(slurm, "_ASK_EVERY_S", 0.5)
+    found = Cluster(tmp_path / "cluster", monkeypatch)
+    yield found
+    found.end()
+
+
+def write(path, **sweep):
+    (path / "small.yaml").write_text(yaml.safe_dump(sweep))
+
+
+def arguments(path, *flags, train_dir="here"):
+    return [str(path / "small.yaml"), "--train_dir", str(path / train_dir), *flags]
+
+
+def run_here(monkeypatch, words):
+    """The status of the command."""
+    monkeypatch.setattr("sys.argv", ["sf-sweep", *words])
+    with pytest.raises(SystemExit) as end:
+        sweep_command.main()
+    return end.value.code
+
+
+def start(path, *flags):
+    """In a process of its own, which looks as seldom as for a user."""
+    words = [sys.executable, "-m", "sf.tools.sweep.command", *arguments(path, *flags)]
+    return warm.Popen(words, stdout=subprocess.PIPE, text=True)
+
+
+def rows(path, train_dir="here"):
+    return list(csv.DictReader((path / train_dir / "small" / "results.csv").open()))
+
+
+def trained(path, train_dir, run):
+    """The tensors of the run's last checkpoint."""
+    [file] = (path / train_dir / "small" / run / "checkpoints").glob("checkpoint_*.safetensors")
+    return load_file(file)
+
+
+def read_until(process, words):
+    said = []
+    for line in process.stdout:
+        said.append(line)
+        if words in line:
+            return "".join(said)
+    raise AssertionError("".join(said))
+
+
+@pytest.mark.long
+def test_a_run_that_fails_by_its_own_mistake_says_it_as_on_one_machine(cluster, tmp_path, monkeypatch, capsys):
+    write(tmp_path, flags=FLAGS | {"env": "toy_bandid"})
+    assert run_here(monkeypatch, arguments(tmp_path, *ON_SLURM, "--partition", "main", "--hours", "1")) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert [row["state"] for row in rows(tmp_path)] == ["failed"]
+    assert "submitted job 101: seed=0" in said
+    assert "failed seed=0 (status 2): error: " in said
+    assert "did you mean" in said
+    told = cluster.script("101").splitlines()
+    assert {"#SBATCH --partition=main", "#SBATCH --cpus-per-task=1", "#SBATCH --time=60", "#SBATCH --requeue"} <= {
+        *told
+    }
+
+
+def test_what_sbatch_refuses_is_one_sentence(cluster, tmp_path, monkeypatch, capsys):
+    write(tmp_path, flags=FLAGS | {"env": "toy_bandit"})
+    assert run_here(monkeypatch, arguments(tmp_path, *ON_SLURM, "--partition", "nowhere")) == 2
+    [said] = capsys.readouterr().err.splitlines()
+    assert said == (
+        "error: sbatch does not take the job of seed=0: invalid partition specified: nowhere; Batch job submission "
+        "failed: Invalid partition name specified"
+    )
+    assert cluster.ids == []
+
+
+def test_a_machine_without_slurm_or_submitit_is_one_sentence_before_anything_starts(tmp_path, monkeypatch, capsys):
+    write(tmp_path, flags=FLAGS | {"env": "toy_bandit"})
+    monkeypatch.setattr(extras, "find_spec", lambda name: object())
+    monkeypatch.setattr(slurm.shutil, "which", lambda name: None)
+    assert run_here(monkeypatch, arguments(tmp_path, *ON_SLURM)) == 2
+    [said] = capsys.readouterr().err.splitlines()
+    assert said.startswith("error: --launcher slurm needs sbatch and srun and squeue and scancel on the PATH: start")
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    assert run_here(monkeypatch, arguments(tmp_path, *ON_SLURM)) == 2
+    [said] = capsys.readouterr().err.splitlines()
+    assert said.startswith("error: --launcher slurm needs submitit: pip install '.[slurm]'")
+    assert not (tmp_path / "here").exists()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_a_sweep_gives_the_same_table_on_a_cluster_as_on_one_machine(cluster, tmp_path, monkeypatch, capsys):
+    flags = FLAGS | {"env": "toy_bandit", "async_rl": False}
+    write(tmp_path, flags=flags, grid={"gamma": [0.9, 0.95]}, seeds=2)
+    assert run_here(monkeypatch, arguments(tmp_path, *ON_SLURM, "--parallel", "2", train_dir="there")) == 0
+    assert run_here(monkeypatch, arguments(tmp_path)) == 0
+    of_cluster, of_machine = rows(tmp_path, "there"), rows(tmp_path)
+    assert len(cluster.ids) == 4
+    assert [[row.get(name) for name in FACTS] for row in of_cluster] == [
+        [row.get(name) for name in FACTS] for row in of_machine
+    ]
+    # The returns of the last half second are in the table only where their worker had sent them: weights tell.
+    for row in of_machine:
+        ours, theirs = (trained(tmp_path, directory, row["run"]) for directory in ("here", "there"))
+        assert [name for name in ours if (ours[name] != theirs[name]).any()] == []
+    assert run_here(monkeypatch, arguments(tmp_path, *ON_SLURM, train_dir="there")) == 0
+    assert "4 of 4 runs are done already" in capsys.readouterr().out
+    assert len(cluster.ids) == 4
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_jobs_go_on_after_ctrl_c_and_the_same_command_watches_them(cluster, tmp_path):
+    write(tmp_path, flags=FLAGS | {"env": "toy_bandit", "train_for_env_steps": 6000})
+    process = start(tmp_path, *ON_SLURM)
+    read_until(process, "submitted job 101: seed=0")
+    process.send_signal(signal.SIGINT)
+    said = process.stdout.read()
+    assert process.wait(60) == 130
+    assert "jobs that go on without this command: 101; scancel ends them" in said
+    assert "the same command goes on: sf-sweep" in said
+    assert cluster.state("101") in ("PENDING", "RUNNING")
+    again = start(tmp_path, *ON_SLURM)
+    said = again.communicate(timeout=300)[0]
+    assert "job 101 goes on: seed=0" in said
+    assert "done seed=0" in said
+    assert cluster.ids == ["101"]
+    assert again.returncode == 0
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_a_run_whose_machine_dies_resumes_from_its_checkpoint_in_another_job(cluster, tmp_path):
+    write(tmp_path, flags=FLAGS | {"env": "toy_bandit", "train_for_env_steps": 20_000, "save_every_sec": 1.0})
+    process = start(tmp_path, *ON_SLURM)
+    read_until(process, "submitted job 101")
+    checkpoints = tmp_path / "here" / "small" / "seed=0" / "checkpoints"
+    while not list(checkpoints.glob("*.safetensors")):
+        assert process.poll() is None
+        time.sleep(0.1)
+    cluster.lose("101", "NODE_FAIL")
+    said = process.communicate(timeout=300)[0]
+    assert "job 101 of seed=0 has ended as NODE_FAIL: job 102 goes on with it (1 of 5)" in said
+    assert process.returncode == 0
+    [row] = rows(tmp_path)
+    assert row["state"] == "done"
+    assert "resume" in (tmp_path / "here" / "small" / "seed=0.log").read_text()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_a_search_on_a_cluster_comes_to_its_end(cluster, tmp_path):
+    pytest.importorskip("optuna")
+    space = {"learning_rate": {"low": 0.0001, "high": 0.01, "log": True}}
+    (tmp_path / "tune.yaml").write_text(
+        yaml.safe_dump({"flags": FLAGS | {"env": "toy_bandit"}, "search": space, "trials": 2})
+    )
+    program = "from sf.tools.commands.entry_points import sf_tune; sf_tune()"
+    words = [sys.executable, "-c", program, str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path)]
+    words += [*ON_SLURM, "--parallel", "1"]
+    done = warm.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "submitted job 102: trial_00001: learning_rate" in done.stdout
+    assert (tmp_path / "tune" / "best.yaml").exists()
+    assert cluster.ids == ["101", "102"]

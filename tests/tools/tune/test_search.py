@@ -1,0 +1,92 @@
+"""The file of a search: what Optuna chooses from, and every mistake with a sentence."""
+
+import optuna
+import pytest
+import yaml
+
+from sf.tools.tune.search import read_search
+
+FLAGS = {"env": "toy_bandit", "num_workers": 1, "train_for_env_steps": 1000}
+
+
+def search(tmp_path, **file):
+    path = tmp_path / "tune.yaml"
+    path.write_text(yaml.safe_dump({"flags": FLAGS, "search": {"gamma": [0.9, 0.99]}, **file}))
+    return read_search(path)
+
+
+def test_each_kind_of_value_is_chosen_from_what_the_file_names(tmp_path):
+    space = {
+        "learning_rate": {"low": 0.0001, "high": 0.01, "log": True},
+        "gamma": {"low": 0, "high": 1},  # whole bounds of a flag that takes any number
+        "num_epochs": {"low": 1, "high": 9, "step": 4},
+        "encoder_mlp_layers": [[8], [16, 16]],
+        "normalize_input": [True, False],
+    }
+    found = search(tmp_path, search=space)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    chosen = [found.suggest(study.ask()) for _ in range(40)]
+    assert all(0.0001 <= each["learning_rate"] <= 0.01 for each in chosen)
+    assert sum(each["learning_rate"] < 0.001 for each in chosen) > 10  # half of the orders of magnitude
+    assert any(0 < each["gamma"] < 1 for each in chosen)
+    assert {each["num_epochs"] for each in chosen} == {1, 5, 9}
+    assert {each["encoder_mlp_layers"] for each in chosen} == {(8,), (16, 16)}
+    assert {each["normalize_input"] for each in chosen} == {True, False}
+
+
+def test_the_runs_of_a_trial_differ_in_their_seeds_alone(tmp_path):
+    runs = search(tmp_path, seeds=[3, 5]).runs(7, {"gamma": 0.9})
+    assert [run.name for run in runs] == ["trial_00007_seed=3", "trial_00007_seed=5"]
+    assert [run.flags for run in runs] == [{**FLAGS, "gamma": 0.9, "seed": seed} for seed in (3, 5)]
+
+
+def test_every_bound_and_choice_is_in_an_example(tmp_path):
+    found = search(tmp_path, search={"gamma": [0.9, 0.99, 0.999], "num_epochs": {"low": 1, "high": 4}})
+    points = [run.point for run in found.examples()]
+    assert {point["gamma"] for point in points} == {0.9, 0.99, 0.999}
+    assert {point["num_epochs"] for point in points} == {1, 4}
+
+
+def test_more_trials_or_workers_are_the_same_search_and_other_values_are_not(tmp_path):
+    fingerprint = search(tmp_path).fingerprint()
+    assert search(tmp_path, trials=99).fingerprint() == fingerprint
+    assert search(tmp_path, flags={**FLAGS, "num_workers": 2}).fingerprint() == fingerprint
+    assert search(tmp_path, seeds=2).fingerprint() != fingerprint
+    assert search(tmp_path, search={"gamma": [0.9, 0.98]}).fingerprint() != fingerprint
+
+
+@pytest.mark.parametrize(
+    ("file", "sentence"),
+    [
+        ({"flags": {}}, "name an environment under flags"),
+        ({"search": {}}, "search names nothing"),
+        ({"search": {"gama": [0.9]}}, "gama"),
+        ({"search": {"gamma": 0.9}}, "gamma under search is 0.9: it must be a list of values, or low and high"),
+        ({"search": {"gamma": {"low": 0.9}}}, "it must be a list of values, or low and high"),
+        ({"search": {"gamma": {"low": 0.9, "high": 0.8}}}, "low must be less than high"),
+        ({"search": {"gamma": {"low": 0, "high": 1, "log": True}}}, "with log, low must be greater than 0"),
+        ({"search": {"gamma": {"low": 0, "high": 1, "step": 0}}}, "step must be a number greater than 0"),
+        ({"search": {"gamma": {"low": 0, "high": 1, "step": float("inf")}}}, "step must be a number greater than 0"),
+        ({"search": {"num_epochs": {"low": 1, "high": 4, "step": float("inf")}}}, "step must be a number greater"),
+        ({"search": {"gamma": {"low": 0, "high": 1, "step": 10**400}}}, "step must be a number greater than 0"),
+        ({"search": {"num_epochs": {"low": 1, "high": 4, "step": float("nan")}}}, "step must be a number greater"),
+        ({"seeds": [0, 0]}, r"seeds is \[0, 0\]: name each seed once"),
+        ({"seeds": [0, 10**20]}, "each must be from 0 to 4294967295"),
+        ({"search": {"num_epochs": {"low": 1, "high": 4, "step": 0.5}}}, "the step of whole numbers must be whole"),
+        ({"search": {"normalize_input": {"low": False, "high": True}}}, "low and high must be numbers"),
+        ({"search": {"gamma": [0.9, 0.9]}}, "gamma under search has a value twice"),
+        ({"search": {"num_workers": [1]}}, "num_workers is under flags and under search"),
+        ({"search": {"seed": [1, 2]}}, "list the seeds under seeds"),
+        ({"search": {"experiment": ["a"]}}, "experiment is chosen by the command itself"),
+        ({"trials": 0}, "trials is 0: it must be how many, from 1"),
+        ({"trials": True}, "trials is True"),
+        ({"sampler": "best"}, "sampler is 'best': it must be tpe, random or gp"),
+        ({"objective": 3}, "objective is 3: it must be the name of a number"),
+        ({"grid": {}}, "with the keys flags, search, trials"),
+    ],
+)
+def test_a_wrong_file_is_one_sentence(tmp_path, file, sentence):
+    with pytest.raises(ValueError, match=sentence) as error:
+        search(tmp_path, **file)
+    assert "tune.yaml" in str(error.value)

@@ -1,0 +1,168 @@
+"""A real search of tiny runs, as a user starts it: killed, resumed, and its best trained again."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+import warm
+import yaml
+from faults import processes
+
+from sf.config import Config
+from sf.storage import run_lock
+from sf.storage.run_dir import RunDir
+from sf.tools.commands import cli
+from sf.tools.sweep.launchers.local import LocalLauncher
+from sf.tools.tune import command
+from sf.tools.tune.tuner import Tuner
+
+PROGRAM = "from sf.tools.commands.entry_points import sf_tune; sf_tune()"
+FILE = {
+    "flags": {
+        "env": "toy_bandit",
+        "num_workers": 1,
+        "num_envs_per_worker": 2,
+        "batch_size": 64,
+        "rollout": 8,
+        "device": "cpu",
+        "encoder_mlp_layers": [8],
+        "train_for_env_steps": 1024,
+        "summaries_every_sec": 0.2,
+    },
+    "search": {"learning_rate": {"low": 0.0001, "high": 0.01, "log": True}, "nonlinearity": ["tanh", "relu"]},
+    "trials": 3,
+}
+
+
+def start(path, *flags, **kwargs):
+    words = [sys.executable, "-c", PROGRAM, str(path / "tune.yaml"), "--train_dir", str(path), *flags]
+    return warm.Popen(
+        words, starts_commands=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **kwargs
+    )
+
+
+@pytest.mark.long
+def test_a_search_that_is_killed_goes_on_and_its_best_is_a_preset(tmp_path):
+    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(FILE))
+    killed = start(tmp_path, "--parallel", "1")
+    while not (tmp_path / "tune" / "trial_00000" / "metrics.jsonl").exists():
+        assert killed.poll() is None
+        time.sleep(0.1)
+    below = processes.alive_below(killed.pid)
+    killed.kill()
+    killed.communicate()
+    assert processes.wait_until_gone(below, timeout_s=60.0) == set()
+    output, _ = start(tmp_path, "--parallel", "1").communicate(timeout=300)
+    assert "goes on: 0 trials are over, 1 under way" in output
+    assert output.count("mean_return ") >= 3
+    lines = (tmp_path / "tune" / "trials.csv").read_text().splitlines()
+    assert [line.split(",")[:2] for line in lines[1:]] == [[str(number), "done"] for number in range(3)]
+    best = cli.parse(["--config", str(tmp_path / "tune" / "best.yaml")])
+    assert best.model.nonlinearity in ("tanh", "relu")
+    assert best.run.train_for_env_steps == 1024
+    assert (tmp_path / "tune" / "search.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "flags", "sentence"),
+    [
+        ({"search": {"gamma": [0.9, 2.0]}}, [], "tune.yaml: gamma is 2.0"),
+        ({"flags": {"env": "toy_bandit"}}, [], "a run has no end in env steps"),
+        (
+            {"search": {"batch_size": [1000], "rollout": {"low": 16, "high": 64}}},
+            [],
+            "45 of 49 combinations under search cannot run (batch_size is 1000",
+        ),
+        ({"search": {"rollout": [7, 8]}}, [], "tune.yaml: batch_size is 64: it must be a multiple of rollout (7)"),
+        (
+            {"search": {"train_for_env_steps": [64, 128]}},
+            [],
+            "train_for_env_steps is 64 in some runs and 128 in others",
+        ),
+        ({"search": {"stop_at_return": [0.5, None]}}, [], "would be compared after unlike numbers of env steps"),
+        ({"search": {"train_for_env_frames": {"low": 8, "high": 9}}}, [], "train_for_env_frames is 8 in some runs"),
+        (
+            {"flags": {"env": "CartPole-v1", "train_for_env_frames": 600}, "search": {"env_frameskip": [1, 2]}},
+            [],
+            "train_for_env_frames is 600 env steps in some runs and 300 in others, by their frameskip",
+        ),
+        ({}, ["--trials", "0"], "trials is 0: at least 1"),
+        ({}, ["--parallel", "0"], "parallel is 0: at least 1"),
+    ],
+)
+def test_a_mistake_is_one_sentence_before_anything_starts(change, flags, sentence, tmp_path, monkeypatch, capsys):
+    file = {**FILE, **change}
+    file["flags"] = {name: value for name, value in file["flags"].items() if name not in file["search"]}
+    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(file))
+    monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path), *flags])
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "tune").exists()
+
+
+def test_a_search_that_has_the_name_of_a_run_is_refused(tmp_path, monkeypatch, capsys):
+    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(FILE))
+    RunDir(tmp_path / "tune").prepare(Config().replace(env="toy_bandit"))
+    monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path)])
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 2
+    assert "is a run, so it can hold no others: rename" in capsys.readouterr().err
+    assert not (tmp_path / "tune" / "study.journal").exists()
+
+
+def test_a_second_start_of_a_search_is_told_to_name_another_train_dir(tmp_path, monkeypatch, capsys):
+    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(FILE))
+    monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path)])
+    with run_lock.held(tmp_path / "tune"), pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 2
+    assert "tune: wait for its end, or name another --train_dir\n" in capsys.readouterr().err
+
+
+def test_a_sampler_that_needs_a_missing_package_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    (tmp_path / "tune.yaml").write_text(yaml.safe_dump({**FILE, "sampler": "gp"}))
+    monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path)])
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 2
+    assert "the sampler gp needs scipy: pip install scipy" in capsys.readouterr().err
+    assert not (tmp_path / "tune").exists()
+
+
+def test_a_dry_run_prints_a_command_and_leaves_nothing(tmp_path, monkeypatch, capsys):
+    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(FILE))
+    monkeypatch.setattr(
+        "sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path), "--dry_run", "true"]
+    )
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("sf-train ")
+    assert "--env toy_bandit" in printed
+    assert not (tmp_path / "tune").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "places"),
+    [({"trials": 2, "seeds": 2}, 4), ({"search": {"num_workers": [1, 16]}, "trials": 9}, 4), ({"trials": 99}, 64)],
+)
+def test_runs_at_once_are_as_many_as_there_are_and_as_have_cores_for_all_their_workers(
+    tmp_path, monkeypatch, change, places
+):
+    file = {**FILE, **change}
+    file["flags"] = {name: value for name, value in file["flags"].items() if name not in file["search"]}
+    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(file))
+    opened = []
+    monkeypatch.setattr("sf.tools.sweep.launchers.local.num_usable_cores", lambda: 64)
+    monkeypatch.setattr(LocalLauncher, "open", lambda self, directory, places, say: opened.append(places))
+    monkeypatch.setattr(Tuner, "run", lambda self, signals: None)
+    monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        command.main()
+    assert opened == [places]
