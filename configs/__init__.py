@@ -1,0 +1,1 @@
+"""Holds the presets, one YAML file each."""

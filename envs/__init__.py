@@ -1,4 +1,4 @@
-"""Environments in groups, ready to be stepped by a rollout worker. Nothing here knows of the trainer.
+"""Provides environments, in groups that are stepped together. Nothing here knows of the trainer.
 
 `sf.envs.group` says what a group is, `sf.envs.registry` finds one by the name of its environment.
 """

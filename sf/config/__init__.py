@@ -1,4 +1,4 @@
-"""All flags: the parts of the configuration put together, the rules across them, and presets."""
+"""Defines all flags, checks the rules between them, reads presets, and decides which code a file may name."""
 
 from sf.config.config import Config
 from sf.config.flags.evaluation import EvaluationConfig

@@ -1,7 +1,7 @@
 """`rollout` and `batch_size` where they are auto: they follow the number of actors.
 
 Slots hold one trajectory of every actor. Where an iteration is as large as that, or has several such rounds, its data
-is at most one iteration old: see docs/architecture.md. So many actors make shorter trajectories, and from `SHORTEST` on
+is at most one iteration old: see docs/protocols.md. So many actors make shorter trajectories, and from `SHORTEST` on
 larger minibatches. With few actors a minibatch has about `SMALLEST` samples, or fewer where an iteration of so many
 minibatches has `ITERATION` already.
 """

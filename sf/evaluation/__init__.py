@@ -1,1 +1,1 @@
-"""Scores of a policy, and videos: episodes played by processes of their own, and their statistics."""
+"""Plays episodes with policies and other players, and measures, films or shows them."""

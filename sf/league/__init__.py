@@ -1,1 +1,1 @@
-"""Results of matches: records, ratings, payoff tables, mixtures of players, tournaments."""
+"""Rates players by the results of their matches, and decides who meets whom and how a population evolves."""

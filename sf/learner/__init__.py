@@ -1,1 +1,1 @@
-"""Slots to weights: batches, targets, losses, the optimiser, and what a successor goes on with."""
+"""Turns filled slots into new weights: it makes batches, computes targets and losses, optimises, and saves."""

@@ -1,1 +1,1 @@
-"""Metrics of a run, where they are written, and the display."""
+"""Computes the metrics of a run, writes them to files and trackers, and displays them."""

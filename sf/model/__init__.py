@@ -1,1 +1,1 @@
-"""The network: encoders, the recurrent core, the heads, and how they are found by name."""
+"""Defines the network: the encoders, the recurrent core, the heads, and the registry that finds them by name."""

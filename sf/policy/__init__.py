@@ -1,1 +1,1 @@
-"""Answers requests: one process infers actions for many environments at once."""
+"""Answers requests for actions: each process computes them for many environments at once."""

@@ -1,1 +1,1 @@
-"""Ranks: learners of one policy, each with its own samples, that train as one."""
+"""Joins the learners of several trainers, each with its own samples, so that they train one policy together."""

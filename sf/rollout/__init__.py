@@ -1,1 +1,1 @@
-"""Steps environments: one process steps several groups and writes what they give into slots."""
+"""Steps environments: each process steps several groups and writes the results into slots."""

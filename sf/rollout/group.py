@@ -44,7 +44,7 @@ class RolloutWorkerArgs:
     decorrelate: bool  # as the flag
     seed: int
     seed_key: tuple[int, ...]  # differs from one start of this worker to the next
-    is_synchronous: bool  # see docs/architecture.md
+    is_synchronous: bool  # see docs/protocols.md
     is_first_start: bool  # of this worker in the run: no other one has died before it
     resumed_episodes: int  # of each environment in earlier parts of the run, where there is a curriculum
     core: int | None  # pin this process, and the simulators it starts, to that core

@@ -1,1 +1,1 @@
-"""The parent: it allocates, starts, watches and replaces the processes of a run."""
+"""Runs the parent process, which allocates shared memory and starts, watches and replaces the other processes."""

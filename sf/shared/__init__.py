@@ -1,2 +1,4 @@
-"""What the processes of a run share: tables, slots and queues in shared memory. Nothing here is used by one process
-alone."""
+"""Defines the tables, slots and queues in shared memory by which the processes of a run work together.
+
+Nothing here is used by one process alone.
+"""

@@ -1,1 +1,1 @@
-"""What lies in the directory of a run, and how it is written so that nothing is lost."""
+"""Reads and writes the files of runs and of trained policies, and leaves none half written."""

@@ -1,2 +1,4 @@
-"""The machine below a run: processes, cores, compiled code, GPUs, shared memory. Nothing here knows of reinforcement
-learning."""
+"""Provides what any parallel program needs: processes, cores, shared arrays, compiled code and GPUs.
+
+Nothing here knows of reinforcement learning.
+"""

@@ -1,1 +1,1 @@
-"""The commands, one folder for each. Nothing here is used by a run."""
+"""Implements the commands. Nothing here is used by a run."""

@@ -269,7 +269,7 @@ def test_the_page_about_python_runs_from_its_first_block_to_its_last(tmp_path, m
         make_plan(config)
         told.append(config.run.experiment_name)
         if not summaries:
-            summaries.append(sf.api.train(config.replace(num_workers=1, batch_size=64, train_for_env_steps=640)))
+            summaries.append(sf.api.train(config.replace(num_workers=1, batch_size=64, train_for_env_steps=4000)))
         return summaries[0]
 
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Imports point one way, and rollout workers stay light."""
+"""Imports point one way, rollout workers stay light, and the page on the architecture says what each room is for."""
 
 import ast
 import re
@@ -6,18 +6,32 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent.parent
-MODULES = sorted(
-    path
-    for package in ("sf", "envs")
-    for path in (ROOT / package).rglob("*.py")
-    if path.relative_to(ROOT).parts[:2] not in (("sf", "envs"), ("sf", "configs"))  # links
-)
+LOOPS = {"rollout", "policy", "learner"}
+LOOPS_ARE_RUN_BY = ("sf.run", "sf.tools.bench")
+NEED_NO_TORCH = ("sf.envs", "sf.rollout", "sf.league.population", "sf.tools.report")  # nor the modules of sf.league
 
 
-def imported_modules(path):
+def table():
+    """Returns the rooms in the order of the page, with what it says of each: imports go up."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = page.partition("| room | what it does |\n")[2].partition("\n\n")[0]
+    return dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", rows, re.MULTILINE))
+
+
+def modules():
+    """Returns the path of each module by its dotted name. sf/envs and sf/configs are links."""
+    paths = [p for package in ("sf", "envs") for p in (ROOT / package).rglob("*.py")]
+    parts = {p: p.relative_to(ROOT).with_suffix("").parts for p in paths}
+    return {
+        ".".join(("sf", *of) if of[0] == "envs" else of).removesuffix(".__init__"): path
+        for path, of in parts.items()
+        if of[:2] not in (("sf", "envs"), ("sf", "configs"))
+    }
+
+
+def imports_of(path):
+    """Yields the dotted names that a module imports, at its top and inside of functions."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -26,68 +40,64 @@ def imported_modules(path):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def belongs(module, package):
-    return module == package or module.startswith(package + ".")
-
-
-def rooms():
-    """The position of each room in the table of the page, by its name: imports go up."""
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    table = page.partition("| room | what belongs there |")[2].partition("\n\n")[0]
-    rows = [line.split("|")[1] for line in table.splitlines()[2:]]
-    return {name: position for position, row in enumerate(rows) for name in re.findall(r"`(\w+)`", row)}
-
-
-ROOMS = rooms()
-LIGHT = ("envs", "rollout", "population", "league", "report")  # rooms that need no torch
-LOOPS = {"rollout", "policy", "learner"}
+def belongs(module, *packages):
+    return any(module == package or module.startswith(package + ".") for package in packages)
 
 
 def room_of(module):
-    """Of a module of sf by its dotted name; None of the package itself. Flags of a component are configuration."""
-    parts = module.split(".")[1:]
-    if len(parts) > 1 and parts[-1] == "config" and parts[0] != "config":
-        return "config"
-    return parts[0] if parts and parts[0] in ROOMS else None
+    return module.split(".")[1]
 
 
-def name_of(path):
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(("sf", *parts) if parts[0] == "envs" else parts)
+ROOMS = table()
+MODULES = modules()
+# Pairs of a module and a name that it imports. sf/__init__.py, which hands out names of many rooms, is in none.
+IMPORTS = [(module, name) for module in MODULES if module != "sf" for name in sorted(set(imports_of(MODULES[module])))]
+BETWEEN_MODULES = [(module, name) for module, name in IMPORTS if name in MODULES and name != "sf"]
 
 
-def modules_of_sf(path):
-    """Those that a module imports, without the names that it takes from them."""
-    names = {name_of(p).removesuffix(".__init__") for p in MODULES}
-    return {m for m in imported_modules(path) if m in names and m != "sf"}
+def require_none(offenders):
+    assert not offenders, "\n".join(f"{module} imports {name}" for module, name in offenders)
 
 
-def test_every_module_has_a_room():
-    assert {name_of(path) for path in MODULES if room_of(name_of(path)) is None} == {"sf.__init__"}
-    folders = {path.name for path in (ROOT / "sf").iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert folders <= ROOMS.keys()
+def test_the_page_says_of_each_room_what_its_docstring_says():
+    entries = [path for path in (ROOT / "sf").iterdir() if not path.name.startswith(("__pycache__", "__init__"))]
+    found = {path.name: path / "__init__.py" for path in entries if path.is_dir()}
+    found |= {path.stem: path for path in entries if path.suffix == ".py"}
+    assert {name: first_sentence(path) for name, path in found.items()} == ROOMS
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_a_module_imports_only_from_rooms_above_its_own(path):
-    own = room_of(name_of(path))
-    if own is None:
-        return
-    used = {module: room_of(module) for module in modules_of_sf(path)}
-    may = {room for room in ROOMS if ROOMS[room] <= ROOMS[own]}
-    if own not in ("run", "bench"):
-        may -= LOOPS - {own}
-    if path.parts[-1] == "config.py":  # else whoever reads flags would import the component
-        may &= {"envs", "config"}
-    assert {module for module, room in used.items() if room not in may} == set()
-    if own == "envs":  # nor what the package itself hands out
-        assert [m for m in imported_modules(path) if belongs(m, "sf") and not belongs(m, "sf.envs") and m != "sf"] == []
+def first_sentence(path):
+    docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
+    return re.split(r"(?<=\.)\s", " ".join(docstring.split()))[0]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_rooms_that_need_no_torch_import_none(path):
-    if room_of(name_of(path)) in LIGHT:
-        assert [m for m in imported_modules(path) if belongs(m, "torch")] == []
+def test_modules_import_only_from_rooms_above_their_own():
+    order = list(ROOMS)
+    position = {module: order.index(room_of(module)) for module in MODULES if module != "sf"}
+    require_none([(module, name) for module, name in BETWEEN_MODULES if position[name] > position[module]])
+
+
+def test_rollout_policy_and_learner_are_imported_by_the_run_and_the_benchmarks_alone():
+    used = [(module, name) for module, name in BETWEEN_MODULES if room_of(name) in LOOPS - {room_of(module)}]
+    assert used
+    require_none([(module, name) for module, name in used if not belongs(module, *LOOPS_ARE_RUN_BY)])
+
+
+def test_environments_import_nothing_else_of_the_package():  # nor what sf/__init__.py hands out
+    of_envs = [(module, name) for module, name in IMPORTS if belongs(module, "sf.envs") and name != "sf"]
+    require_none([(module, name) for module, name in of_envs if belongs(name, "sf") and not belongs(name, "sf.envs")])
+
+
+def test_flags_import_only_environments_and_configuration():  # else whoever reads flags would import the component
+    of_flags = [(module, name) for module, name in BETWEEN_MODULES if belongs(module, "sf.config.flags")]
+    assert of_flags
+    require_none([(module, name) for module, name in of_flags if room_of(name) not in ("envs", "config")])
+
+
+def test_rooms_that_need_no_torch_import_none():
+    light = {module for module in MODULES if belongs(module, *NEED_NO_TORCH)}
+    light |= {module for module, path in MODULES.items() if path.parent == ROOT / "sf" / "league"}
+    require_none([(module, name) for module, name in IMPORTS if module in light and belongs(name, "torch")])
 
 
 def test_a_rollout_worker_imports_no_torch():
