@@ -44,7 +44,7 @@ def learn(tmp_path, monkeypatch):
         class Watched(MetricsWriter):
             def write(self, record):
                 super().write(record)
-                if record["episodes"] >= config.run.stats_avg:
+                if record["episodes"] >= config.run.stats_avg and record["mean_return"] is not None:
                     if max(scores) <= until < record["mean_return"]:
                         signal.raise_signal(signal.SIGINT)
                     scores.append(record["mean_return"])

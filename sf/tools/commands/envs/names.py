@@ -25,7 +25,6 @@ from sf.envs.family import Family
 from sf.envs.libraries import gymnasium as gymnasium_ids
 from sf.envs.libraries.gymnasium import WRAPPERS_OF_OLD_IDS
 from sf.envs.libraries.packages import PACKAGES, Package, users_of_gymnasium
-from sf.envs.registry import FAMILIES
 from sf.metrics.display.console import OutputConsole
 from sf.tools.commands.envs.descriptions import silence
 
@@ -35,7 +34,7 @@ _MATCHES = {"mpe2": "mpe2", "magent2": "magent2.environments"}
 
 def families() -> list[Family]:
     """Those whose names can be listed."""
-    return [family for family in FAMILIES if family.env_ids is not None]
+    return [family for family in registry.FAMILIES if family.env_ids is not None]
 
 
 def find(pattern: str | None, family: str | None = None, options: EnvOptions | None = None) -> list[str]:
@@ -122,7 +121,7 @@ def _packages() -> Iterator[Installed]:
         before = set(gym.registry)
         errors.update(gymnasium_ids.load_plugins())
     of_plugins = gym.registry.keys() - before
-    of_families = {family.package for family in FAMILIES}
+    of_families = {family.package for family in registry.FAMILIES}
     for env_id in gymnasium_ids.newest(list(gym.registry)):
         package = _package_of(env_id)
         if package not in of_families and env_id not in (*named[package], *WRAPPERS_OF_OLD_IDS):
@@ -133,7 +132,7 @@ def _packages() -> Iterator[Installed]:
 
 def _sources() -> Iterator[tuple[str, Callable[[], Iterable[str]]]]:
     """Packages, and what imports each of them and returns its names that are not in Gymnasium's registry."""
-    of_families = [family for family in FAMILIES if family.package is not None]
+    of_families = [family for family in registry.FAMILIES if family.package is not None]
     for family in of_families:
         yield str(family.package), partial(_listed_of, family)
     for package in PACKAGES:
