@@ -8,6 +8,8 @@ import tempfile
 import warm
 from hypothesis import settings
 
+import sf  # noqa: F401  it sets variables for torch, which what is warm has read
+
 gc.disable()  # imports and what is collected leave no garbage, and looking for it takes a fifth of their time
 
 
