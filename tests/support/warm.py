@@ -41,7 +41,7 @@ _NUM_FORK_SERVERS = dict.fromkeys(_OF_RUN, 2) | {"sf.tools.commands.evaluate": 1
 _READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "OMP_", "KMP_", "MKL_", "TORCH", "PYTORCH", "CUDA_", "LATE_GPU_")
 _PATHS = ("PYTHONPATH", "PYTHONSAFEPATH")
 _PR_SET_CHILD_SUBREAPER = 36
-_spawn = multiprocessing_util.spawnv_passfds
+spawn_cold = multiprocessing_util.spawnv_passfds
 _environ = {}  # of the server
 _servers = []  # the one that runs, once it does
 
@@ -131,7 +131,7 @@ def spawnv_passfds(path, args, passfds):
     if _is_fork_server(args) and _read_at_start(environ)[0] == _read_at_start(_environ)[0]:
         command = Command.of_fork_server(args, passfds)
         return _start(command, command.fds)
-    return _spawn(path, args, passfds)
+    return spawn_cold(path, args, passfds)
 
 
 def _is_fork_server(words):
@@ -340,14 +340,14 @@ class _ForkServers:
 
     def spawnv_passfds(self, path, args, passfds):
         if not self._waiting or not _is_fork_server(args):
-            return _spawn(path, args, passfds)
+            return spawn_cold(path, args, passfds)
         pid, to = self._waiting.pop(0)
         with to:
             try:
                 command = Command.of_fork_server(args, passfds)
                 _send(to, vars(command), command.fds)
             except OSError:  # somebody has killed it, or there is no folder
-                return _spawn(path, args, passfds)
+                return spawn_cold(path, args, passfds)
         return pid
 
 

@@ -2,11 +2,11 @@
 
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import warm
 
 from sf.storage.run_dir import RunDir
 
@@ -26,9 +26,7 @@ def resumed(request, tmp_path_factory):
         ["sf.tools.commands.evaluate", str(folder / request.param), "--episodes", "4", "--json", str(score)],
         ["sf", *words, "--train_for_env_steps", str(trained + MORE)],
     ):
-        done = subprocess.run(
-            [sys.executable, "-m", *command], capture_output=True, text=True, timeout=100, check=False
-        )
+        done = warm.run([sys.executable, "-m", *command], capture_output=True, text=True, timeout=200, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     return folder / request.param, SAVED / request.param
 

@@ -1,6 +1,7 @@
 """What a child that is forked from a prepared process has of its own, and what it shares."""
 
 import json
+import multiprocessing.util
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
+import warm
 from careless import Careless
 from child_body import answer, end_simulators, tell
 from runs import train_here
@@ -20,6 +22,7 @@ from sf.run.children.roles.table import ROLES
 from sf.shared.queues import PipeQueue
 from sf.system.processes.child import start_child
 from sf.system.processes.creator import CREATOR
+from sf.system.processes.fork_servers import ForkServer
 from sf.system.processes.stopping import STOP_SIGNALS
 
 
@@ -43,9 +46,11 @@ def test_the_server_of_a_role_imports_the_module_of_its_body(role):
     assert role.body.__module__ in role.server.preload
 
 
-def test_each_server_has_imported_what_its_children_need(told_by):
-    assert told_by(NETWORKS)["torch"]
-    assert not told_by(SIMULATORS)["torch"]
+def test_each_server_has_imported_what_its_children_need(told_by, monkeypatch):
+    monkeypatch.setattr(multiprocessing.util, "spawnv_passfds", warm.spawn_cold)
+    networks, simulators = (ForkServer(server.preload) for server in (NETWORKS, SIMULATORS))
+    assert told_by(networks)["torch"]
+    assert not told_by(simulators)["torch"]
 
 
 def test_a_child_has_the_environment_variables_of_now_and_not_those_of_its_fork_server(told_by, monkeypatch):
