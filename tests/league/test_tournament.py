@@ -237,7 +237,7 @@ def test_a_tournament_that_was_killed_among_its_matches_loses_only_the_pair_that
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
     assert done.returncode == -9, done.stderr

@@ -64,7 +64,7 @@ def test_what_a_dockerfile_copies_is_enough_to_install(dockerfile, tmp_path):
             shutil.copytree(ROOT / path, source / target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(ROOT / path, source / target)
-    subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=source, check=True, capture_output=True, timeout=100)
+    subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=source, check=True, capture_output=True, timeout=300)
     (wheel,) = out.glob("*.whl")
     assert {"sf/__main__.py", "sf/envs/registry.py", "sf/configs/doom_battle.yaml"} <= set(
         zipfile.ZipFile(wheel).namelist()

@@ -113,7 +113,7 @@ def test_the_example_in_python_trains_what_it_says(monkeypatch, tmp_path, capsys
 
 
 def run(*command):
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

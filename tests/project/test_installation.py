@@ -45,7 +45,7 @@ class Shell:
     def run(self, line, answer="", **environ):
         done = subprocess.run(
             ["bash", "-euc", line], cwd=self.clone, env=self._environ | OFFLINE | environ,
-            input=answer, capture_output=True, text=True, timeout=100, check=False,
+            input=answer, capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
         return done.stdout + done.stderr

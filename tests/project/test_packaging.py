@@ -19,7 +19,7 @@ BUILD = "import sys; from setuptools import build_meta as b; out = sys.argv[1]; 
 def built(tmp_path_factory):
     """The folder with both files, built without network from a copy of what they are made of."""
     source, out = copy_source(tmp_path_factory.mktemp("source")), tmp_path_factory.mktemp("dist")
-    subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=source, check=True, capture_output=True, timeout=100)
+    subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=source, check=True, capture_output=True, timeout=300)
     return out
 
 

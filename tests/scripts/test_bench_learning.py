@@ -459,7 +459,7 @@ def test_this_project_trains_and_is_evaluated(tmp_path):
     row = {"frames": 150_000, "at_least": 10.0, "random": 0.0}
     (tmp_path / "tasks.yaml").write_text(yaml.safe_dump({"CartPole-v1": row}))
     # In a process of its own: all descendants of the one that runs a program are ended.
-    done = subprocess.run([sys.executable, SCRIPT, *words], capture_output=True, text=True, timeout=110, check=False)
+    done = subprocess.run([sys.executable, SCRIPT, *words], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (record,) = Results(tmp_path / "results.jsonl").records
     assert record["state"] == "finished", record

@@ -18,7 +18,7 @@ def test_the_command_of_the_page_measures_every_column(tmp_path):
         [sys.executable, str(ROOT / "scripts" / "bench_openspiel.py"), *command[2:], *short],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=True,
     )
     figures = json.loads(file.read_text())["figures"]

@@ -22,7 +22,7 @@ def test_the_command_of_the_page_measures_both_kinds(tmp_path):
         [sys.executable, str(ROOT / "scripts" / "bench_queues.py"), *command[2:], *short],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=True,
     )
     found = json.loads(file.read_text())

@@ -23,7 +23,7 @@ CAMPAIGN = ROOT / "scripts" / "gpu_campaign.py"
 
 
 def campaign(*words):
-    return warm.run([sys.executable, CAMPAIGN, *words], capture_output=True, text=True, timeout=110, check=False)
+    return warm.run([sys.executable, CAMPAIGN, *words], capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.mark.long

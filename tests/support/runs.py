@@ -53,7 +53,7 @@ def start(tmp_path, *flags, env="toy_identity"):
 
 
 def train(tmp_path, *flags, env="toy_identity"):
-    done = warm.run(command(tmp_path, *flags, env=env), capture_output=True, text=True, timeout=100, check=False)
+    done = warm.run(command(tmp_path, *flags, env=env), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

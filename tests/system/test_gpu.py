@@ -77,7 +77,7 @@ def test_memory_that_cannot_be_shared_ends_a_run_with_a_sentence(fault, tmp_path
         env={**environment(), "LATE_GPU_FAULT": fault},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 1

@@ -154,7 +154,7 @@ def test_where_the_parent_cannot_save_either_it_does_not_go_unsaid(tmp_path):
 def test_a_last_save_that_fails_for_good_ends_the_run_with_one_sentence(tmp_path):
     process = start(tmp_path, "--train_for_seconds", "20")
     without_checkpoints(tmp_path)
-    output, _ = process.communicate(timeout=100)
+    output, _ = process.communicate(timeout=300)
     assert process.returncode == 1, output
     assert output.count("error:") == 1
     assert "learner-0: the last checkpoint could not be written to" in output
@@ -183,7 +183,7 @@ def test_output_that_nobody_can_take_ends_no_run(tmp_path, is_full):
             stdout=output,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=100,
+            timeout=300,
             check=False,
         )
     assert done.returncode == 0, done.stderr
@@ -206,7 +206,7 @@ def test_an_environment_that_always_raises_ends_the_run_with_its_traceback(tmp_p
         command(tmp_path, "--experiment", "broken", env="broken_env:Broken-v0"),
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )

@@ -92,7 +92,7 @@ def test_a_process_that_dies_again_and_again_ends_the_run(tmp_path):
         [sys.executable, "-m", "sf", *flags("toy", tmp_path, env_kwargs=env_kwargs, max_restarts=2)],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 1

@@ -137,7 +137,7 @@ def here(tmp_path, monkeypatch):
 
 def run(*command):
     """As in a shell."""
-    done = warm.run(command, capture_output=True, text=True, timeout=110, check=False)
+    done = warm.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}{done.stderr}"
     return done.stdout
 

@@ -72,7 +72,7 @@ def cells(tmp_path_factory):
             cells=[nbformat.v4.new_code_cell(code) for code in (CLASS, TRAINS, TRAINS, ENDLESS, SHOWS)]
         )
         resources = {"metadata": {"path": str(directory)}}
-        client = Client(notebook, timeout=100, kernel_name="python3", resources=resources)
+        client = Client(notebook, timeout=300, kernel_name="python3", resources=resources)
         client.metrics = directory / "train_dir" / "endless" / "metrics.jsonl"
         client.execute()
     return [cell.outputs for cell in notebook.cells]

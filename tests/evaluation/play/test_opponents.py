@@ -304,7 +304,7 @@ def test_the_command_says_how_many_matches_were_won(tmp_path):
     (path / "config.yaml").write_text("env: toy_match_rps\n")
     command = [sys.executable, "-m", "sf.tools.commands.evaluate", "rps", "--against", "random", "own_players:rock"]
     flags = ["--episodes", "24", "--num_workers", "2", "--json", "won.json"]
-    done = warm.run([*command, *flags], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    done = warm.run([*command, *flags], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert "win rate" in done.stdout
     result = json.loads((tmp_path / "won.json").read_text())

@@ -394,7 +394,7 @@ def sf_eval(*arguments):
         [sys.executable, "-m", "sf.tools.commands.evaluate", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
 

@@ -198,7 +198,7 @@ def test_the_hub_may_be_another_one_by_the_variable_of_huggingface_hub(a_hub, po
     code = f"from sf.storage.zoo.places import located; print(located({ADDRESS!r}))"
     env = {**os.environ, "HF_ENDPOINT": a_hub.endpoint, "HF_HOME": str(tmp_path / "home")}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=100, check=True
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=300, check=True
     )
     assert checkpoint.load(Path(done.stdout.strip())).state["obs_space"] == policy.state["obs_space"]
 

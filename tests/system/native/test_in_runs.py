@@ -55,12 +55,12 @@ def test_a_run_without_a_compiler_says_so_once_and_trains(tmp_path):
     flags += ["--rollout", "8", "--batch_size", "16", "--learner_threads", "1", "--train_for_env_steps", "64"]
     environment = {**os.environ, "CXX": str(tmp_path / "c++"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     command = [sys.executable, "-m", "sf", *flags, "--train_dir", str(tmp_path), "--core", "gru", "--rnn_size", "4"]
-    done = warm.run(command, env=environment, capture_output=True, text=True, timeout=100, check=True)
+    done = warm.run(command, env=environment, capture_output=True, text=True, timeout=300, check=True)
     said = [line for line in done.stdout.splitlines() if "compiled loops" in line]
     assert len(said) == 1
     assert said[0].endswith(
         "so the networks run without compiled loops, which is slower; --compile false silences this"
     )
     again = [*command, "--experiment", "silent", "--compile", "false"]
-    done = warm.run(again, env=environment, capture_output=True, text=True, timeout=100, check=True)
+    done = warm.run(again, env=environment, capture_output=True, text=True, timeout=300, check=True)
     assert "compiled loops" not in done.stdout

@@ -97,7 +97,7 @@ def test_a_program_that_finds_the_package_by_sys_path_alone_trains(tmp_path):
     )
     without = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     run = [sys.executable, "-S", str(script)]
-    done = subprocess.run(run, cwd=tmp_path, env=without, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(run, cwd=tmp_path, env=without, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "toy_identity" / "summary.json").exists()
 
@@ -110,7 +110,7 @@ def test_files_with_names_of_pythons_own_modules_do_no_harm_and_those_of_the_use
     shutil.copy(Path(__file__).parents[2] / "support" / "careless.py", tmp_path / "wheel.py")  # also installed
     command = [Path(sys.executable).with_name("sf-train"), "--env", f"wheel:{Careless.__name__}", "--device", "cpu"]
     command += ["--train_for_env_steps", "500", "--num_workers", "1", "--env_kwargs", f'{{"folder": "{tmp_path}"}}']
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
 
 

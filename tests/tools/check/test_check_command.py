@@ -87,7 +87,7 @@ def test_the_command_tries_all_and_ends_with_1_where_something_that_matters_fail
         [sys.executable, "-m", "sf", *words, "--train_dir", "/proc/none"],
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=300,
         check=False,
     )
     found = {probe["name"]: probe for probe in json.loads((tmp_path / "check.json").read_text())["probes"]}

@@ -301,7 +301,7 @@ def test_ctrl_c_ends_it_with_130_and_says_how_to_go_on(flags):
         [sys.executable, "league.py", *words],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 130, done.stderr

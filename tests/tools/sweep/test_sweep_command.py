@@ -36,7 +36,7 @@ def failed(tmp_path_factory):
     """A sweep of two runs, one of which cannot work."""
     path = tmp_path_factory.mktemp("sweep")
     write(path, f"flags: {{{SMALL}, train_for_env_steps: 256}}\ngrid: {{env: [toy_bandid, toy_bandit]}}\n")
-    done = warm.run(command(path), starts_commands=True, capture_output=True, text=True, timeout=100, check=False)
+    done = warm.run(command(path), starts_commands=True, capture_output=True, text=True, timeout=300, check=False)
     return path, done
 
 
@@ -52,7 +52,7 @@ def test_a_run_that_fails_keeps_no_other_from_running(failed):
 @pytest.mark.long
 def test_what_is_done_is_not_done_again(failed):
     path, _ = failed
-    again = warm.run(command(path), starts_commands=True, capture_output=True, text=True, timeout=100, check=False)
+    again = warm.run(command(path), starts_commands=True, capture_output=True, text=True, timeout=300, check=False)
     assert "1 of 2 runs are done already" in again.stdout
     assert "started env=toy_bandit_seed=0" not in again.stdout
 
@@ -116,7 +116,7 @@ def test_the_name_of_a_run_is_shown_as_it_is():
 
 def test_a_wrong_flag_is_said_before_anything_starts(tmp_path):
     write(tmp_path, "flags: {env: toy_bandit}\ngrid: {gama: [0.9]}\n")
-    done = warm.run(command(tmp_path), starts_commands=True, capture_output=True, text=True, timeout=100, check=False)
+    done = warm.run(command(tmp_path), starts_commands=True, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2
     assert "gama" in done.stderr
     assert not (tmp_path / "small").exists()
