@@ -17,7 +17,7 @@ from sf.envs.doom.view import View
 from sf.envs.group import Episode
 
 Rows = Sequence[Mapping[str, np.ndarray]]
-"""Where the observations of one game go, an agent each."""
+"""The arrays that receive the observations of one game, one mapping for each agent."""
 
 
 class Game(Protocol):
@@ -26,7 +26,7 @@ class Game(Protocol):
     def reset(self, obs: Rows) -> None: ...
 
     def begins_anew(self, choices: Sequence[Sequence[int]]) -> bool:
-        """Whether these choices, before any `step`, ask for another episode. `reset` begins it, and ignores them."""
+        """Returns whether these choices, made before any `step`, ask for another episode, which `reset` begins."""
         return False
 
     def step(self, choices: Sequence[Sequence[int]], obs: Rows) -> tuple[list[float], bool, bool]: ...

@@ -143,7 +143,7 @@ class ArenaCamera:
             self.films[g].add(self._painter.draw(g))
 
     def paid(self, rewards: np.ndarray, ended: np.ndarray) -> None:
-        """What each player got [E, P]."""
+        """Add the rewards [E, P] of a step to the returns of the players. ended: [E], of the games that begin anew."""
         self._returns = np.where(ended[:, None], 0.0, self._returns.reshape(rewards.shape) + rewards).ravel()
 
     def show_to(self, player: int) -> None:

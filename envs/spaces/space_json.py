@@ -107,7 +107,7 @@ def layouts(obs_space: gym.spaces.Dict, action_space: gym.Space) -> dict[str, st
 
 
 def _obs_layout(space: gym.spaces.Dict) -> str:
-    """Of observations as they are stored. Without bounds, which no network knows, and without the clock."""
+    """Describes stored observations, without their bounds, which no network knows, and without the clock."""
     return ", ".join(f"{key} {_box_layout(box)}" for key, box in space.items() if key != CLOCK)
 
 

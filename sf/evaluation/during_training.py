@@ -23,6 +23,7 @@ _AFTERWARDS = {
     FILM: "sf-enjoy --video films the last checkpoint",
     EXPLOIT: "sf-eval --exploitability true measures the last checkpoint",
 }
+_METRICS = {"return": "mean_return", "num_steps": "mean_episode_steps", "num_frames": "mean_episode_frames"}
 
 
 class EvaluatorOrders:
@@ -92,9 +93,6 @@ class EvaluatorOrders:
         if self._under_way is not None:
             noun, afterwards = _ONE[self._under_way], _AFTERWARDS[self._under_way]
             self._say(f"the run ended during {noun}, which is dropped: {afterwards}")
-
-
-_METRICS = {"return": "mean_return", "num_steps": "mean_episode_steps", "num_frames": "mean_episode_frames"}
 
 
 class Evaluations:

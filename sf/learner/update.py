@@ -18,16 +18,17 @@ import gymnasium as gym
 import torch
 from torch import Tensor
 
-from sf.config import Config, LearnerConfig
+from sf.config import Config
 from sf.envs import ActionSpec
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.symmetries import Symmetry
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, cut
 from sf.learner.batches.symmetric_images import SymmetricImages
-from sf.learner.checkpoints.content import are_finite, load_tensors, never_finite, tensors_of
+from sf.learner.checkpoints.tensors import are_finite, load_tensors, never_finite, tensors_of
 from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.gradients.workers import GradientWorkers
+from sf.learner.loss.entropy_term import annealed_bonus
 from sf.learner.loss.iteration import Evaluation, needs_evaluation, prepare
 from sf.learner.loss.masks import has_outcome
 from sf.learner.optimizer import learning_rate
@@ -81,6 +82,7 @@ class Updater:
         faster_step: takes the steps that it can. symmetries: to augment the data by."""
         self._config = config.learner
         self._config_now = self._config  # with what the run's progress has changed
+        self._bonus: float | None = None  # the present weight of the entropy bonus, if it changes
         self._has_end = config.run.ends_by_steps or config.run.ends_by_seconds
         self._max_policy_lag = config.sampler.max_policy_lag
         self._device = device
@@ -127,7 +129,11 @@ class Updater:
         schedule = learning_rate.TO_THE_END.get(self._config.lr_schedule)
         if schedule is not None:
             self._learning_rate.set(schedule(self._config.learning_rate, share_done))
-        self._config_now = self._with_entropy_bonus(share_done)
+        self._bonus = annealed_bonus(self._config, share_done, self._has_end)
+        if self._bonus is None:
+            self._config_now = self._config
+        else:
+            self._config_now = dataclasses.replace(self._config, exploration_loss_coeff=self._bonus)
         version_before = self.version
         self._optimizer_step.begin_iteration()
         for part in self._cuts(batch, mask, callback):
@@ -164,7 +170,7 @@ class Updater:
         workers = self._optimizer_step.workers
         return {
             "learning_rate": self.learning_rate,
-            **self._annealed(),
+            **({} if self._bonus is None else {"exploration_loss_coeff": self._bonus}),
             "policy_version": float(self.version),
             "skipped_updates": float(self.skipped.total),
             "gradient_share": workers.share if workers is not None else 0.0,
@@ -231,34 +237,12 @@ class Updater:
         self._learning_rate.ceiling = learning_rate_factor * min(self.learning_rate, diverged._learning_rate.ceiling)
         self._learning_rate.set(self.learning_rate)
 
-    def _with_entropy_bonus(self, share_done: float) -> LearnerConfig:
-        """Returns the configuration with the present weight of the entropy bonus. Mutations change where it begins."""
-        weight, final = self._config.exploration_loss_coeff, self._config.exploration_loss_coeff_final
-        if final is not None:
-            weight = learning_rate.linear(weight, share_done, final)
-        elif self._has_extra_bonus:
-            weight += self._config.exploration_loss_coeff_extra * (1.0 - share_done) ** 3
-        else:
-            return self._config
-        return dataclasses.replace(self._config, exploration_loss_coeff=weight)
-
-    @property
-    def _has_extra_bonus(self) -> bool:
-        config = self._config
-        is_wanted = config.exploration_loss_coeff > 0 and config.exploration_loss_coeff_final is None
-        return self._has_end and is_wanted and config.exploration_loss_coeff_extra > 0
-
-    def _annealed(self) -> dict[str, float]:
-        """Returns the present values of the loss settings that change with the run's progress."""
-        changes = self._has_extra_bonus or self._config.exploration_loss_coeff_final is not None
-        return {"exploration_loss_coeff": self._config_now.exploration_loss_coeff} if changes else {}
-
     def _adapt_learning_rate(self, share_done: float) -> None:
         """Set the rate by how far the policy had moved in the minibatches of the last epoch, each before its step."""
         config = self._config
         kl = self.metrics.mean_of_last(config.num_batches_per_epoch, "approx_kl")
         if kl is None:
-            return  # nobody knows how far it has moved
+            return  # no step of the last epoch was finite
         threshold = config.lr_schedule_kl_threshold
         assert config.lr_adaptive_max != "auto"  # see sf.config.auto_learning_rate
         assert threshold != "auto"

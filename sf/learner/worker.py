@@ -112,8 +112,8 @@ def _gradient_workers(reports: Reports, args: LearnerArgs) -> GradientWorkers | 
 def _faster_step(reports: Reports, args: LearnerArgs, state_size: int) -> FasterStep | None:
     """Returns what takes steps if `--compile` allows it: recordings on a GPU, or a program on a CPU with a compiler.
 
-    It is for one learner alone. Nothing is compiled in synchronous mode: nobody knows when the program is there, so two
-    runs would not be the same.
+    It is for one learner alone. Nothing is compiled in synchronous mode: a program is there at another
+    time in each run, so two runs would not be the same.
     """
     config = args.config
     if config.model.compile is False or args.place.size > 1:

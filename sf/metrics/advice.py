@@ -8,7 +8,11 @@ from typing import Any
 from sf.config import Config, PopulationConfig
 from sf.metrics.policy_progress import PolicyProgress
 
-_SLOW_S = 60.0
+_SLOW_S = 60.0  # until the first update
+FEWEST = 0.7  # a share of the samples; runs that learned well had 0.9 and more
+_MOST_MASKED = 0.5  # a share of the samples
+_FOR_S = 60.0
+_OLD = 1.5  # iterations; one is as it should be
 
 
 def first_update(num_steps: int, sampled: int, steps_per_second: float) -> str:
@@ -54,12 +58,6 @@ class UnreportedObjective:
             f"pbt_target_objective is {self._name!r}, which no episode has reported, so policies are ranked by their "
             f"return: {names}"
         )
-
-
-FEWEST = 0.7  # a share of the samples; runs that learned well had 0.9 and more
-_MOST_MASKED = 0.5  # a share of the samples
-_FOR_S = 60.0
-_OLD = 1.5  # iterations; one is as it should be
 
 
 class StaleData:

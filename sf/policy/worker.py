@@ -114,8 +114,8 @@ class _Policy:
             self._compute(slots, rows, numbers)
 
     def _batch_of(self, args: PolicyWorkerArgs, reports: Reports) -> InferenceBatch:
-        """Not compiled on a CPU in synchronous mode: nobody knows when the program is there, so two runs would not be
-        the same."""
+        """Returns the batch. On a CPU in synchronous mode nothing is compiled: a program is there at another time in
+        each run, so two runs would not be the same."""
         say = reports.say if args.idx == 0 else _hush  # the others would say the same
         device, is_on_host = args.weights.device, args.weights.device == gpu.HOST
         acting: AnyActing = ActingHere(Acting(self._model, self._action_spec))

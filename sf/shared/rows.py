@@ -99,6 +99,12 @@ def step_fields(spec: EnvSpec) -> list[StepField]:
     return [*(_obs_field(key, box) for key, box in boxes.items()), *_fields(ActionSpec.of(spec.action_space))]
 
 
+def policy_keys(spec: EnvSpec) -> list[str]:
+    """Returns the keys of the observations that a policy sees, without those for the critic alone."""
+    fields = [field for field in step_fields(spec) if field.name.startswith(OBS)]
+    return [field.name.removeprefix(OBS) for field in fields if field.reader is Reader.POLICY]
+
+
 def answered_fields(action: ActionSpec) -> list[StepField]:
     """Returns the fields of a step that the network computes in the policy worker."""
     return [field for field in _fields(action) if field.answer is not None]

@@ -230,7 +230,7 @@ class LearnerSlots:
         """How many slots rollout workers can surely fill for this learner while `held` are not given back.
 
         Another learner may hold what they need for it as long as it likes, so beside others that is none. Beside
-        players it is what is begun: nobody knows whose the next slots will be. Where a worker dies that has begun some,
+        players it is what is begun, as the next slots may be for any of them. Where a worker dies that has begun some,
         it is less from then on, and `take` ends its wait.
         """
         if self.beside == _OTHERS:

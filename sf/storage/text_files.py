@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 # Controls, of which one could move the cursor of a terminal or clear it, ends of lines, and what XML does not allow.
 _NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
+_BLOCK = 65_536  # bytes that are read at a time
 
 
 def printable(text: str, encoding: str = "utf-8") -> str:
@@ -80,9 +81,6 @@ def require_none(directory: Path) -> None:
 
 def _opener(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
-
-
-_BLOCK = 65_536  # bytes
 
 
 def append(path: Path, lines: bytes, *, waits: bool = True) -> None:

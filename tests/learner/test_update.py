@@ -12,7 +12,7 @@ from sf.config import Config
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.priorities import priorities
-from sf.learner.checkpoints.content import never_finite
+from sf.learner.checkpoints.tensors import never_finite
 from sf.learner.compiled import outcome
 from sf.learner.loss import minibatch_loss
 from sf.learner.loss.masks import has_outcome

@@ -112,14 +112,14 @@ class Match(Game):
         self._players[agent_idx].set_shaping(weights)
 
     def episodes(self, first_actor_idx: int) -> list[Episode]:
-        """What to report of the episode that has just ended, an agent each. Call it before `reset`."""
+        """Returns the episode that has just ended, one record for each agent. Call it before `reset`."""
         return [
             player.episode(first_actor_idx + i, self._num_steps, self._tics, self._winning_is_objective)
             for i, player in enumerate(self._players)
         ]
 
     def returns(self) -> list[float]:
-        """Frags of the episode that is under way, an agent each."""
+        """Returns the frags of each agent in the present episode."""
         return [player.frags for player in self._players]
 
     def frags_of_bots(self) -> list[float]:

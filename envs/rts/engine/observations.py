@@ -1,4 +1,4 @@
-"""What a player sees, as planes of the map, and which commands would do something now."""
+"""Draws the planes of the map that a player sees, and finds the commands that would do something now."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ONE, _LARGEST = 10, 127
 MINERAL_STEP, MOST_MINERALS = 50, 20  # of a step of 0.1; in steps
 
 TACTICS = ("keep", "attack", "attack_in_range", "defend", "hit_and_run")
-"""What each kind of troop may be told."""
+"""The tactics that a player may give to each kind of troop."""
 
 
 @inner

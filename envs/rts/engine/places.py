@@ -1,4 +1,4 @@
-"""Where units are: on the map, in no wall, and none inside another. Which is the nearest, and who sees it."""
+"""Keeps units on the map, out of walls and apart from each other, and finds the nearest one and who sees it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,6 @@ import numpy as np
 from sf.config import Config, ModelConfig
 from sf.config.trust.named_code import require_trusted
 from sf.envs import ActionSpec, EnvSpec
-from sf.envs.clock import CLOCK
 from sf.envs.field_types import checked
 from sf.envs.seeding import env_seed
 from sf.evaluation.play.named_checkpoint import require_whole_state
@@ -32,7 +31,7 @@ from sf.model.compiled_acting import acting_of
 from sf.shared.counters import CounterRow
 from sf.shared.queues import StopRequested
 from sf.shared.requests import PolicyChannel
-from sf.shared.rows import OBS, TurnMask, policy_fields
+from sf.shared.rows import OBS, TurnMask, policy_fields, policy_keys
 from sf.shared.seats import Seats
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
@@ -94,7 +93,7 @@ class _Players:
         self._turn_mask = TurnMask.from_rows(args.rows)
         self._written = policy_fields(ActionSpec.of(args.spec.action_space))
         self._obs = args.rows.named(OBS)  # [num_slots, T+1, ...]
-        self._keys = [key for key in self._obs if key != CLOCK]  # what an environment itself shows
+        self._keys = policy_keys(args.spec)
 
     def take_seats(self) -> None:
         """Load the players that the parent has given a seat since the last call."""

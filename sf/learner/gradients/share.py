@@ -22,6 +22,7 @@ _STEPS = 8  # from nothing to equal parts
 _FEWEST = 2  # of these: less is not worth the messages
 _NOTABLE = 0.05  # a share of the time of the learner
 _LITTLE = 0.02
+MOST_THREADS = 4  # an operation of a learner is not much faster with more
 _WORTH_IT = 0.95  # of the time of a step without them
 
 
@@ -80,9 +81,6 @@ class Share:
     def _clear(self) -> None:
         self._num_steps = 0
         self._busy_s = self._for_workers_s = self._for_batch_s = 0.0
-
-
-MOST_THREADS = 4  # an operation of a learner is not much faster with more
 
 
 class Threads:

@@ -12,6 +12,9 @@ from sf.learner.loss.masks import MaskedMean, has_outcome
 from sf.learner.loss.vtrace import vtrace
 from sf.ranks.ranks import ALONE, Ranks
 
+_ROUNDING = 1e-5  # of the size of returns: what many sums in float32 may be off by
+_LEAST = 1e-30  # where all returns are 0
+
 
 def make_targets(config: LearnerConfig, batch: Batch, log_prob: Tensor, value: Tensor) -> Targets:
     """Targets by a policy with log-probabilities [T, B] and values [T+1, B] in the scale of returns."""
@@ -36,10 +39,6 @@ def make_targets(config: LearnerConfig, batch: Batch, log_prob: Tensor, value: T
         lambda_=config.gae_lambda,
     )
     return Targets(*estimate)
-
-
-_ROUNDING = 1e-5  # of the size of returns: what many sums in float32 may be off by
-_LEAST = 1e-30  # where all returns are 0
 
 
 def moments(advantage: Tensor, returns: Tensor, mean: MaskedMean, ranks: Ranks = ALONE) -> Moments:

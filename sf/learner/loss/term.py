@@ -32,10 +32,10 @@ class LossSettings(NamedTuple):
 class Samples(NamedTuple):
     """What a term is computed from: tensors [T, B], which are 0 where a sample does not count.
 
-    log_prob, entropy and value carry gradients. advantage is normalised, and carries none. zero_return: where a return
-    of 0 lies in the scale of the values. mean: over the samples that count; mean_of_chosen: over those of them in which
-    more than one action is possible. fields: those of the step that the terms name, by name. policy: the distributions
-    of the target policy, of all samples; None where the caller has none.
+    log_prob, entropy and value carry gradients. advantage is normalised, and carries none. zero_return: the value that
+    stands for a return of 0. mean: takes means over the samples that count; mean_of_chosen: over those of them in which
+    more than one action is possible. fields: the fields of a step that the terms name, by name. policy: the target
+    policy in all samples; None if the caller gives none.
     """
 
     log_prob: Tensor

@@ -17,7 +17,8 @@ from sf.config import Config
 from sf.envs import ActionSpec
 from sf.evaluation.play.named_checkpoint import find_checkpoint, num_policies, require_whole_state
 from sf.league.players.snapshots import beginning_of
-from sf.learner.checkpoints.content import RNG, make_checkpoint
+from sf.learner.checkpoints.content import make_checkpoint
+from sf.learner.checkpoints.tensors import RNG
 from sf.learner.update import Updater
 from sf.run.plan import Plan
 from sf.run.startup.compatibility import require_fits
