@@ -50,7 +50,7 @@ class AnswerLayout:
         for field in self.fields:
             assert field.answer is not None
             answer: Tensor = field.answer(decision)
-            columns.append(answer.reshape(len(decision.discrete), -1))
+            columns.append(answer.flatten(1) if answer.dim() > 1 else answer.unsqueeze(1))
         num_integers = sum(field.dtype == np.int32 for field in self.fields)
         floats = torch.cat(columns[num_integers:], dim=1)
         return torch.cat((*columns[:num_integers], floats.view(torch.int32)), dim=1)

@@ -16,7 +16,7 @@ from sf.config import ModelConfig
 from sf.envs import ActionSpec
 from sf.envs.clock import with_clock
 from sf.evaluation.play.torch_policy import TorchPolicy
-from sf.model import acting, compiled_acting
+from sf.model import acting, compiled_acting, distributions
 from sf.model.acting import TOLERANCE, Acting
 from sf.model.compiled_acting import CompiledActing, acting_of
 from sf.model.distributions import ActionDistribution
@@ -105,6 +105,17 @@ def assert_same(found, expected, spec, tolerance):
     )
     assert torch.allclose(floats, expected_floats, rtol=tolerance, atol=tolerance)
     assert torch.allclose(found[1], expected[1], rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_step_can_be_followed_for_batches_of_any_size(name):
+    actor = Actor(*NETWORKS[name])
+    program = programs.followed(actor.acting, actor.inputs(programs.BATCH)).module()
+    distributions._padded_index.cache_clear()  # tensors without content, which a maker keeps to itself
+    inputs = actor.inputs(5)
+    with torch.no_grad():
+        found, expected = program(programs.weights_of(actor.acting), *inputs), actor.acting(*inputs)
+    assert_same(found, expected, actor.spec, tolerance=1e-5)
 
 
 @pytest.mark.long
