@@ -76,9 +76,7 @@ class ActorCritic(nn.Module):
         has_clock = config.critic_clock is True
         self.critic_clock = CriticClock(self.trunk.out_size, config.nonlinearity) if has_clock else None
         self.value_norm = _value_norm(config)
-        # A new critic predicts the mean return; without statistics it has no scale of its own.
-        gain = 1.0 if isinstance(self.value_norm, NoReturnNormalizer) else 0.0
-        self.value_head = orthogonal(nn.Linear(self.trunk.out_size, 1), gain)
+        self.value_head = orthogonal(nn.Linear(self.trunk.out_size, 1), 1.0)
 
     def step(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> StepOutput:
         """One step of N actors.
