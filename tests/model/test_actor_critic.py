@@ -128,6 +128,15 @@ def test_every_parameter_takes_part():
     assert [name for name, p in model.named_parameters() if p.grad is None] == []
 
 
+@pytest.mark.parametrize("flags", [{}, {"normalize_returns": True}, {"value_scale": "symlog"}])
+def test_the_value_teaches_the_trunk_from_the_first_step(flags):
+    """A value head that starts at zero passes no gradient on, and doom_basic never learned to hit its monster."""
+    torch.manual_seed(0)
+    model = build_model(small(core="gru", **flags), SPACE, SPEC)
+    model.unroll(*rollout(model)).value.sum().backward()
+    assert [name for name, p in model.trunk.named_parameters() if not p.grad.any()] == []
+
+
 @pytest.mark.parametrize(("initial_stddev", "expected"), [(0.4, 0.4), ("auto", 0.5**0.5)])
 def test_the_first_policy_is_close_to_uniform_with_the_configured_stddev(initial_stddev, expected):
     torch.manual_seed(0)
