@@ -21,7 +21,9 @@ ON_FASTER_FIFO := tests/training/test_alignment.py $(SYNCHRONOUS) \
 LATE_GPU := PYTHONPATH=tests/late_gpu SF_TEST_DEVICE=cuda
 # Tests of whole runs wait for much of their time, so there is one process more than cores, and no more than 4.
 NUM_PROCESSES = $(shell $(PYTHON) -c "import os; print(min(4, len(os.sched_getaffinity(0)) + 1))")
-IN_PARALLEL = --numprocesses $(NUM_PROCESSES) --dist worksteal
+IN_PARALLEL = --numprocesses $(NUM_PROCESSES) --dist loadfile --no-loadscope-reorder
+# Hundreds of processes import torch, each in half the time where Python may write down what it has compiled.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: train test test-long lint bench bench-learning docs release clean
 

@@ -4,13 +4,22 @@ import gc
 import os
 import signal
 import tempfile
+from pathlib import Path
 
 import warm
 from hypothesis import settings
 
 import sf  # noqa: F401  it sets variables for torch, which what is warm has read
 
+_TESTS = Path(__file__).parent
+_ROOMS_OF_RUNS = ("training", "users", "tools", "ranks")
+
 gc.disable()  # imports and what is collected leave no garbage, and looking for it takes a fifth of their time
+
+
+def pytest_collection_modifyitems(items):
+    """Rooms with whole runs come first, so that the short tests fill what is left of each process at the end."""
+    items.sort(key=lambda item: item.path.relative_to(_TESTS).parts[0] not in _ROOMS_OF_RUNS)
 
 
 def pytest_collection_finish():

@@ -98,6 +98,7 @@ def test_a_run_that_diverges_goes_back_and_on_with_a_lower_learning_rate(tmp_pat
     assert steps
 
 
+@pytest.mark.long
 def test_a_run_that_diverges_stops_with_one_sentence_where_the_flag_says_so(tmp_path):
     config = make_config(tmp_path, on_divergence="stop")
     with pytest.raises(ChildError, match="learner-0: training has diverged: 3 updates in a row") as error:

@@ -70,7 +70,7 @@ def test_the_bandit_is_solved_in_synchronous_mode(learn):
     "variant",
     [
         {},
-        {"with_vtrace": False, "num_epochs": 2, "num_batches_per_epoch": 2},
+        pytest.param({"with_vtrace": False, "num_epochs": 2, "num_batches_per_epoch": 2}, marks=pytest.mark.long),
         {"share_critic": False, "normalize_returns": False, "lr_schedule": "kl_adaptive"},
         pytest.param(
             {"with_ppo_clip": False, "precision": "bfloat16", "core": "lstm", "rnn_size": 32, "normalize_input": True},
@@ -104,6 +104,7 @@ def test_continuous_actions_are_learned(learn):
     assert learn("toy_continuous", 120_000, enough, initial_stddev=0.5) > enough
 
 
+@pytest.mark.long
 def test_discrete_and_continuous_actions_are_learned_together(learn):
     enough = between(toys.TupleActions, 0.7)
     assert learn("toy_tuple", 120_000, enough, initial_stddev=0.5) > enough

@@ -96,7 +96,7 @@ def run(tmp_path, resumed_steps=(), learner_body=learner_body, **flags):
     ("flags", "num_steps", "num_samples"),
     [
         ({}, 3, 3 * BATCH),  # of the last minibatch, no step has seen anything
-        (SYNC, 6, 4 * BATCH),
+        pytest.param(SYNC, 6, 4 * BATCH, marks=pytest.mark.long),
     ],
 )
 def test_a_stop_in_the_middle_of_an_iteration_keeps_what_is_trained_by_then(

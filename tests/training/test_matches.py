@@ -52,6 +52,7 @@ def test_agents_that_leave_and_come_back_are_trained_only_where_they_play(tmp_pa
     assert 0 < summary["train/num_samples"] < 96
 
 
+@pytest.mark.long
 def test_a_match_of_pettingzoo_trains_by_its_id(tmp_path):
     env_id = "pettingzoo:butterfly/knights_archers_zombies_v11"
     summary = trained(tmp_path, env_id, env_kwargs='{"max_cycles": 50}', train_for_env_steps=3000)
@@ -109,7 +110,11 @@ def test_a_board_game_of_pettingzoo_trains_by_its_id(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("game", "kwargs", "num_steps", "best"), [("leduc_poker", "{}", 2, 13.0), ("goofspiel", '{"num_cards": 5}', 4, 1.0)]
+    ("game", "kwargs", "num_steps", "best"),
+    [
+        ("leduc_poker", "{}", 2, 13.0),
+        pytest.param("goofspiel", '{"num_cards": 5}', 4, 1.0, marks=pytest.mark.long),
+    ],
 )
 def test_a_game_of_openspiel_trains_by_its_name(tmp_path, game, kwargs, num_steps, best):
     """In turns, and all at once. A forbidden action would be a fault."""

@@ -2,17 +2,16 @@
 
 import json
 import os
-import select
 import shutil
 import signal
 import subprocess
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 import warm
+from faults.processes import alive_below, below, wait_until_gone
 from leftovers import in_shared_memory, left_in_shared_memory
 from runs import command, flags_of_run, start, train, train_here
 from safetensors.numpy import load_file
@@ -24,49 +23,6 @@ from sf.storage.checkpoint import load
 from sf.system import gpu
 from sf.system.processes.stopping import caught_signals
 from sf.tools.commands.cli import report
-
-
-def descendants(pid):
-    """All processes below `pid`, and those that share the session of one of them."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended meanwhile
-            continue
-        parents[int(stat.parent.name)] = int(fields[1])
-    found, frontier = set(), {pid}
-    while frontier:
-        frontier = {child for child, parent in parents.items() if parent in frontier} - found
-        found |= frontier
-    return found
-
-
-def alive(pids):
-    """Those of `pids` that still run; one that nobody has waited for yet is dead."""
-    running = set()
-    for pid in pids:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            continue
-        if state != "Z":
-            running.add(pid)
-    return running
-
-
-def wait_until_gone(pids, timeout_s=5.0):
-    """Waits on the processes themselves, not on time."""
-    for pid in pids:
-        try:
-            fd = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        try:
-            select.select([fd], [], [], timeout_s)
-        finally:
-            os.close(fd)
-    return alive(pids)
 
 
 @pytest.fixture
@@ -84,13 +40,13 @@ def shm_before():
 )
 def test_a_signal_saves_a_checkpoint_and_leaves_nothing_behind(tmp_path, shm_before, env, signum, status):
     process = start(tmp_path, env=env)
-    children = descendants(process.pid)
+    children = alive_below(process.pid)
     assert len(children) >= 4
     os.killpg(process.pid, signum)  # as a terminal does: to every process of the group
     process.send_signal(signum)  # and a launcher once more
     output, _ = process.communicate(timeout=30)
     assert process.returncode == status, output
-    assert wait_until_gone(children) == set()
+    assert wait_until_gone(children, timeout_s=5.0) == set()
     assert left_in_shared_memory(shm_before) == set()
     assert len(list((tmp_path / env / "checkpoints").glob("checkpoint_*.safetensors"))) == 1
     assert json.loads((tmp_path / env / "summary.json").read_text())["stopped_by"] == signum.name
@@ -99,19 +55,19 @@ def test_a_signal_saves_a_checkpoint_and_leaves_nothing_behind(tmp_path, shm_bef
 
 def test_a_killed_parent_takes_every_process_with_it(tmp_path, shm_before):
     process = start(tmp_path, env="doom_basic")
-    children = descendants(process.pid)
+    children = alive_below(process.pid)
     assert len(children) >= 4
     process.kill()
     process.wait()
     process.stdout.close()
-    assert wait_until_gone(children) == set()
+    assert wait_until_gone(children, timeout_s=5.0) == set()
     assert left_in_shared_memory(shm_before) == set()
 
 
 def stop_with_a_dead_learner(tmp_path, meanwhile=lambda: None):
     """A run that is interrupted and whose learner dies before it has saved. meanwhile: done when nothing is saved."""
     process = start(tmp_path)
-    pids = {Path(f"/proc/{pid}/comm").read_text().strip(): pid for pid in descendants(process.pid)}
+    pids = {each.name: each.pid for each in below(process.pid)}
     os.kill(pids["learner-0"], signal.SIGSTOP)
     meanwhile()
     process.send_signal(signal.SIGINT)
@@ -190,35 +146,6 @@ def test_output_that_nobody_can_take_ends_no_run(tmp_path, is_full):
     assert json.loads((tmp_path / "toy_identity" / "summary.json").read_text())["env_steps"] == 640
 
 
-def test_an_environment_that_always_raises_ends_the_run_with_its_traceback(tmp_path):
-    (tmp_path / "broken_env.py").write_text(
-        "import gymnasium as gym\n"
-        "class Broken(gym.Env):\n"
-        "    observation_space = gym.spaces.Box(0, 1, (1,))\n"
-        "    action_space = gym.spaces.Discrete(2)\n"
-        "    def reset(self, *, seed=None, options=None):\n"
-        "        return self.observation_space.low, {}\n"
-        "    def step(self, action):\n"
-        "        raise KeyError('the door is stuck')\n"
-        "gym.register('Broken-v0', Broken)\n"
-    )
-    done = warm.run(
-        command(tmp_path, "--experiment", "broken", env="broken_env:Broken-v0"),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-    )
-    assert done.returncode == 1
-    assert json.loads((tmp_path / "broken" / "summary.json").read_text())["stopped_by"] == "failure"
-    assert not list((tmp_path / "broken").glob("**/*.safetensors")), "nothing was trained"
-    log = (tmp_path / "broken" / "run.log").read_text()
-    for text in (done.stderr, log):
-        assert "the door is stuck" in text
-        assert "broken_env.py" in text
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A directory with a run that has all its steps, and has saved after each of ten batches; and what it said."""
@@ -247,13 +174,11 @@ def test_what_is_printed_to_resume_a_run_raises_the_limit_it_has_come_to_and_no_
     assert line == f"resume: sf-train --train_dir 'my runs' --experiment toy_identity {told}".rstrip()
 
 
-def test_a_run_that_has_had_its_time_is_not_begun_again_for_nothing(tmp_path):
-    before = train_here(tmp_path, "--train_for_env_steps", "640")
-    longer = ["--train_for_env_steps", "2000"]
-    with pytest.raises(ValueError, match=r"is finished \(\d+ seconds\): raise --train_for_seconds"):
-        train_here(tmp_path, *longer, "--train_for_seconds", "0.01")
-    with pytest.raises(ValueError, match=r"is finished \(\d+ env steps\): raise --train_for_env_frames"):
-        train_here(tmp_path, *longer, "--train_for_env_frames", str(before["env_frames"]))
+@pytest.mark.parametrize("limit", [["--train_for_seconds", "0.01"], ["--train_for_env_frames", "640"]])
+def test_a_run_that_has_had_its_time_is_not_begun_again_for_nothing(finished, limit):
+    directory, _ = finished
+    with pytest.raises(ValueError, match=f"raise {limit[0]}"):
+        train_here(directory, "--train_for_env_steps", "2000", *limit)
 
 
 def test_a_finished_run_says_where_it_lies_and_what_to_type_next(finished):

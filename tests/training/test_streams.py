@@ -179,7 +179,6 @@ def after_the_end(env, action, mode):
 
 FLAGS = {
     "one of each": {"num_workers": 1, "num_envs_per_worker": 1, "rollout": 1, "batch_size": 3},
-    "double buffering of single ones": {"num_workers": 1, "num_envs_per_worker": 2, "rollout": 4, "batch_size": 12},
     "many": {
         "num_workers": 2,
         "num_envs_per_worker": 6,
@@ -201,8 +200,9 @@ FLAGS = {
 @pytest.mark.parametrize(
     ("env", "flags"),
     [
-        *(("ends:Ends", flags) for flags in FLAGS),
-        *((env, flags) for env in ("ends:NextStep", "ends:SameStep") for flags in ("many", "in turn")),
+        *(("ends:Ends", flags) for flags in ("one of each", "many", "in turn")),
+        ("ends:NextStep", "many"),
+        ("ends:SameStep", "in turn"),
         ("ends:Disabled", "with slots to spare"),
     ],
 )
@@ -214,7 +214,7 @@ def test_of_an_environment(env, flags, tmp_path):
         assert_same(trajectories, single(ends.Ends(), actions_of(trajectories), env))
 
 
-@pytest.mark.parametrize(("flags", "num_at_once"), [("many", 1), ("in turn", 2)])
+@pytest.mark.parametrize(("flags", "num_at_once"), [("many", 1), pytest.param("in turn", 2, marks=pytest.mark.long)])
 def test_of_an_environment_while_rollout_workers_are_killed_at_any_line(flags, num_at_once, tmp_path):
     """num_at_once: that are replaced where one dies."""
     deaths = {"bodies": {"rollout": mortal_rollout_worker}, "num_deaths": 2 * NUM_DEATHS // num_at_once}
@@ -230,6 +230,7 @@ def test_of_an_environment_while_rollout_workers_are_killed_at_any_line(flags, n
     assert max(num_lives) > 1 or num_at_once == 2  # for then the learner begins anew as well
 
 
+@pytest.mark.long
 def test_of_an_environment_while_policy_workers_are_killed_at_any_line(tmp_path):
     deaths = {"bodies": {"policy": mortal_policy_worker}, "num_deaths": 2 * NUM_DEATHS}
     of_actors = trajectories_of(tmp_path, "ends:Ends", **deaths, **FLAGS["many"])
@@ -273,7 +274,7 @@ def match(env, joint_actions):
     yield [Row(obs.get(agent, nothing), agent in first) for agent in agents]
 
 
-@pytest.mark.parametrize("flags", ["many", "in turn"])
+@pytest.mark.parametrize("flags", ["many", pytest.param("in turn", marks=pytest.mark.long)])
 def test_of_the_agents_of_a_match_which_leave_and_come_back(flags, tmp_path):
     sizes = {**FLAGS[flags], "batch_size": 60, "num_envs_per_worker": 2}
     kwargs = f'{{"num_agents": {NUM_AGENTS}, "episodes_per_match": 2}}'
@@ -331,7 +332,7 @@ def turns(env, joint_actions):
     yield [Row(obs.get(agent, nothing), agent in first) for agent in agents]
 
 
-@pytest.mark.parametrize("flags", ["many", "in turn"])
+@pytest.mark.parametrize("flags", [pytest.param("many", marks=pytest.mark.long), "in turn"])
 def test_of_the_agents_of_a_game_by_turns(flags, tmp_path):
     sizes = {**FLAGS[flags], "batch_size": 60, "num_envs_per_worker": 2}
     of_actors = trajectories_of(tmp_path, "ends:Turns", **sizes)

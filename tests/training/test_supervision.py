@@ -105,13 +105,18 @@ def test_a_process_that_dies_again_and_again_ends_the_run(tmp_path):
     [
         "rollout worker killed",
         "policy worker killed",
-        "rollout worker stopped",
-        "policy worker stopped",
         "learner stopped",
-        "fork server of the simulators killed",
         "fork server of the networks killed",
-        "fork server stopped, and a rollout worker killed",
         "process killed, and again as it starts",
+        *(
+            pytest.param(fault, marks=pytest.mark.long)
+            for fault in (
+                "rollout worker stopped",
+                "policy worker stopped",
+                "fork server of the simulators killed",
+                "fork server stopped, and a rollout worker killed",
+            )
+        ),
     ],
 )
 def test_processes_that_die_or_hang_are_replaced_and_training_goes_on(run, fault):
@@ -125,7 +130,14 @@ def league(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "fault", ["player worker killed", "player worker stopped", "rollout worker killed", "policy worker killed"]
+    "fault",
+    [
+        "player worker killed",
+        *(
+            pytest.param(fault, marks=pytest.mark.long)
+            for fault in ("player worker stopped", "rollout worker killed", "policy worker killed")
+        ),
+    ],
 )
 def test_a_run_that_meets_its_past_goes_on_after_each_death(league, fault):
     inflict(fault, league)
