@@ -21,7 +21,7 @@ from sf.model.acting import TOLERANCE, Acting
 from sf.model.compiled_acting import CompiledActing, acting_of
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model, load_flat, num_weights, write_flat
-from sf.system.native import kernels, programs
+from sf.system.native import kernels, packing, programs
 
 pytestmark = [
     pytest.mark.skipif(kernels.why_not() is not None, reason="this machine has no C++ compiler"),
@@ -108,7 +108,10 @@ def assert_same(found, expected, spec, tolerance):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_the_step_can_be_followed_for_batches_of_any_size(name):
+def test_the_step_can_be_followed_for_batches_of_any_size(name, monkeypatch):
+    monkeypatch.setattr(
+        packing, "_can_be_packed", lambda weight: False
+    )  # packed weights come with the compiled program
     actor = Actor(*NETWORKS[name])
     program = programs.followed(actor.acting, actor.inputs(programs.BATCH)).module()
     distributions._padded_index.cache_clear()  # tensors without content, which a maker keeps to itself
