@@ -15,33 +15,96 @@ and with --report, it writes report.md, report.json and report.png there.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
+from learning import report
 from learning import tasks as task_table
 from learning import turns as runs
-from learning.options import Options
-from learning.reporting import report
 from learning.results import NAME, Record, Results, newest_own
-from learning.tasks import Task
-from learning.trainers.own import Own
-from learning.trainers.sample_factory import SampleFactory
-from learning.trainers.sb3 import StableBaselines3
-from learning.trainers.trainer import Trainer
-from learning.trainers.trees import tree_of
+from learning.tasks import TABLE, Task
+from peers.options import REPOSITORY
+from peers.own import Own
+from peers.sample_factory import SampleFactory
+from peers.sb3 import StableBaselines3
+from peers.trainer import Learner, Order
+from peers.trees import tree_of
 
 from sf.storage import run_lock
 from sf.tools.commands import cli
 
 say = partial(print, flush=True)
+TrainerName = Literal["own", "stable_baselines3", "sample_factory"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to compare, and where the results go."""
+
+    tasks: tuple[str, ...] = ()
+    """Rows of the table. Default: all of them."""
+
+    trainers: tuple[TrainerName, ...] = ("own", "stable_baselines3", "sample_factory")
+    """own is this project; the peers are stable_baselines3 and sample_factory."""
+
+    own: tuple[str, ...] = ("tree",)
+    """States of this project: commits, or tree, the files as they are. Each is a trainer."""
+
+    own_flags: tuple[str, ...] = ("",)
+    """More flags of sf-train: '' 'optimizer=muon encoder_mlp_layers=128 64' are two trainers of each state."""
+
+    seeds: tuple[int, ...] = (1, 2, 3)
+    """A run of each task and trainer for each of them."""
+
+    frames: int | None = None
+    """Train for this many frames instead of those of the table."""
+
+    episodes: int = 100
+    """Episodes of each of the two evaluations of a run."""
+
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where all trainers run their networks."""
+
+    results: Path = Path("train_dir/bench_learning")
+    """Folder of results.jsonl, the runs, the checkouts and the report. The same folder goes on where it was stopped."""
+
+    retry: cli.Switch = False
+    """Make the runs again that failed."""
+
+    report: cli.Switch = False
+    """Only make the report again."""
+
+    newest_own: cli.Switch = False
+    """Report all states of this project as one trainer: of each task and seed the run that came last."""
+
+    table: Path = TABLE
+    """The tasks."""
+
+    peers_dir: Path = REPOSITORY / ".peers"
+    """Holds the virtual environments of the peers."""
+
+    lock: Path = Path(tempfile.gettempdir()) / "bench_learning.lock"
+    """The lock of the machine. Benches with the same one never run at the same time."""
+
+    def __post_init__(self) -> None:
+        for name in ("trainers", "own", "own_flags", "seeds"):
+            values = getattr(self, name)
+            if not values or len(set(values)) < len(values):
+                said = " ".join(map(str, values)) or "empty"
+                raise ValueError(f"{name} is {said}: name at least one, and each once")
+        for name in ("frames", "episodes"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}: at least 1")
+        if min(self.seeds) < 0 or max(self.seeds) >= 2**31 - 2_000_000:
+            raise ValueError(f"seeds is {' '.join(map(str, self.seeds))}: each from 0 to 2,145,483,647")
 
 
 def main() -> None:
@@ -53,10 +116,10 @@ def main() -> None:
         tasks = task_table.read(options.table)
         chosen = task_table.chosen(tasks, options.tasks)
         if options.report:
-            _report(_results(options), tasks, chosen, options)
+            _report(Results(options.results / NAME), tasks, chosen, options)
             return
         trainers = _trainers(options)
-        with machine_lock(options.lock), run_lock.held(options.results, say, flag="results"):
+        with run_lock.held(options.lock, say, flag="lock"), run_lock.held(options.results, say, flag="results"):
             num_failed = _bench(options, tasks, chosen, trainers)
     sys.exit(1 if num_failed else 0)
 
@@ -68,11 +131,11 @@ def _stop(number: int, _: object) -> NoReturn:
     raise KeyboardInterrupt(number)
 
 
-def _trainers(options: Options) -> list[Trainer]:
+def _trainers(options: Options) -> list[Learner]:
     """Raises ValueError where a commit is unknown."""
     trees = (tree_of(name, options.results / "trees") for name in options.own)
     states = {own.name: own for tree in trees for own in (Own(tree, flags) for flags in options.own_flags)}
-    found: dict[str, Sequence[Trainer]] = {
+    found: dict[TrainerName, Sequence[Learner]] = {
         "own": list(states.values()),
         "stable_baselines3": [StableBaselines3(options.peers_dir)],
         "sample_factory": [SampleFactory(options.peers_dir)],
@@ -80,17 +143,14 @@ def _trainers(options: Options) -> list[Trainer]:
     return [trainer for name in options.trainers for trainer in found[name]]
 
 
-def _results(options: Options) -> Results:
-    results = Results(options.results / NAME)
-    if results.has_unfinished_line:
-        say(f"{results.path}: the last line was not finished, and does not count")
-    return results
-
-
-def _bench(options: Options, tasks: Mapping[str, Task], chosen: Sequence[Task], trainers: Sequence[Trainer]) -> int:
+def _bench(options: Options, tasks: Mapping[str, Task], chosen: Sequence[Task], trainers: Sequence[Learner]) -> int:
     """Returns how many runs have failed."""
-    results = _results(options)
-    turns = runs.all_turns(options, chosen, trainers, say)
+    results = Results(options.results / NAME)
+
+    def order(task: Task, seed: int) -> Order:
+        return Order(task, options.frames or task.frames, seed, options.episodes, options.device)
+
+    turns = runs.all_turns(chosen, trainers, options.seeds, order, say)
     missing = runs.missing(turns, results.latest(), options.retry)
     try:
         possible = runs.prepared(missing, say)
@@ -120,32 +180,6 @@ def _report(results: Results, tasks: Mapping[str, Task], chosen: Sequence[Task],
         raise ValueError(f"{results.path} has no result of these tasks: start without --report first")
     say(report.make(records, tasks, options.results))
     say(f"report: {options.results / 'report.md'}, {options.results / 'report.png'}")
-
-
-@contextmanager
-def machine_lock(path: Path) -> Iterator[None]:
-    """Lock the machine: two benches at a time would slow each other down.
-
-    The kernel frees the lock when the process ends. Children inherit no descriptor and so do not hold it.
-
-    Raises ValueError where another process has it, or the file cannot be made.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise ValueError(f"{path} cannot be locked ({error.strerror}): name another --lock") from None
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.read(fd, 1000).decode(errors="replace") or "another process"
-            raise ValueError(f"{holder} has the machine: wait for its end, or stop it") from None
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"process {os.getpid()} ({shlex.join(sys.argv)}, in {Path.cwd()})".encode(), 0)
-        yield
-    finally:
-        os.close(fd)
 
 
 if __name__ == "__main__":

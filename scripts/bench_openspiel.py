@@ -30,11 +30,12 @@ from typing import TYPE_CHECKING, Any
 
 import json_file
 import numpy as np
-import tyro
+from markdown_table import markdown_table
 
 from sf.envs import ActionSpec, EnvOptions, StepResult, make_group
 from sf.envs.spaces.actions import ACTION_MASK, random_actions
 from sf.envs.spaces.observations import obs_arrays
+from sf.tools.commands import cli
 
 if TYPE_CHECKING:
     from sf.envs.openspiel.games import TensorGame
@@ -74,7 +75,7 @@ class Options:
 
 
 def main() -> None:
-    options = tyro.cli(Options)
+    options = cli.parse_flags(Options, "bench_openspiel.py", str(__doc__))
     json_file.require_writable(options.json)
     from sf.envs.openspiel.games import load  # noqa: PLC0415  an extra
 
@@ -172,14 +173,14 @@ def table(figures: dict[str, dict[str, list[float]]]) -> str:
         "group / buffers": ("group", "buffers"),
         "drawing, group / lists": (f"group{DRAWING}", f"lists{DRAWING}"),
     }
-    rows = [["game", *COLUMNS, *ratios], ["---"] * (1 + len(COLUMNS) + len(ratios))]
+    rows = []
     for name, by_column in figures.items():
         found = []
         for ours, theirs in ratios.values():
             of_rounds = [one / other for one, other in zip(by_column[ours], by_column[theirs], strict=True)]
             found.append(f"{median(of_rounds):.2f} ({min(of_rounds):.2f} to {max(of_rounds):.2f})")
         rows.append([name, *(f"{median(by_column[column]):,.0f}" for column in COLUMNS), *found])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return markdown_table(["game", *COLUMNS, *ratios], rows)
 
 
 if __name__ == "__main__":

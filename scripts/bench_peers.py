@@ -44,22 +44,18 @@ from statistics import median, median_high, median_low
 from typing import Any
 
 import json_file
-import tyro
-from peers import machine as machine_of
-from peers import virtual_envs
+import machine as machine_of
+from markdown_table import markdown_table
 from peers.options import Options
-from peers.own import OWN
-from peers.puffer import PUFFER
-from peers.sample_factory import SAMPLE_FACTORY
-from peers.sb3 import SB3
-from peers.trainer import Result, Trainer
+from peers.own import ThisProject
+from peers.puffer import PufferLib
+from peers.sample_factory import SampleFactory
+from peers.sb3 import StableBaselines3
+from peers.trainer import Peer, Result
 
-TRAINERS: dict[str, Trainer] = {
-    "sample_factory": SAMPLE_FACTORY,
-    "stable_baselines3": SB3,
-    "pufferlib": PUFFER,
-    "own": OWN,
-}
+from sf.tools.commands import cli
+
+PEERS: dict[str, type[Peer]] = {peer.name: peer for peer in (SampleFactory, StableBaselines3, PufferLib)}
 
 _NOT_REACHED = (
     "A ratio is 0 where only this project did not reach the return, inf where only the peer did not. It is - where "
@@ -74,13 +70,16 @@ def main() -> None:
     # A shell without job control starts background jobs with SIGINT ignored, which trainers would inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the trainers are ended on the way out
-    options = tyro.cli(Options, description=__doc__)
+    options = cli.parse_flags(Options, "bench_peers.py", str(__doc__))
     json_file.require_writable(options.json)
-    names = [*options.peers, "own"]
-    if refusals := [why for name in reversed(names) if (why := TRAINERS[name].refusal(options.env))]:
-        raise SystemExit(refusals[0])
+    trainers: dict[str, Peer | ThisProject] = {name: PEERS[name](options.peers_dir) for name in options.peers}
+    trainers["own"] = ThisProject()
+    for trainer in reversed(trainers.values()):
+        if why := trainer.refusal(options.env):
+            raise SystemExit(why)
     try:
-        pythons = {name: TRAINERS[name].install(options.kind, options.peers_dir) for name in names}
+        for trainer in trainers.values():
+            trainer.install(options.kind)
     except ValueError as error:
         raise SystemExit(str(error)) from None
     machine = machine_of.describe(options.device)
@@ -88,21 +87,20 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench_peers_") as folder:
         train_dir = Path(folder)
         if options.warm_up_seconds:
-            OWN.run(
-                replace(options, seconds=options.warm_up_seconds, to_return=None), pythons["own"], train_dir, "warm_up"
-            )
+            warm_up = replace(options, seconds=options.warm_up_seconds, to_return=None)
+            trainers["own"].measure_speed(warm_up, train_dir, "warm_up")
         for idx in range(options.rounds):
             rounds.append({})
-            for name in names:
-                result = TRAINERS[name].run(options, pythons[name], train_dir, f"{name}_{idx}")
+            for name, trainer in trainers.items():
+                result = trainer.measure_speed(options, train_dir, f"{name}_{idx}")
                 rounds[-1] = {**rounds[-1], name: result}
                 print(f"round {idx}: {name}: {result}", file=sys.stderr)
-            settings = {name: TRAINERS[name].settings(train_dir / f"{name}_0") for name in names}
+            settings = {name: trainer.settings_in(train_dir / f"{name}_0") for name, trainer in trainers.items()}
             ratios = ratios_of(rounds, options.to_return is not None)
             record = {
                 "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
                 "machine": machine,
-                "versions": {name: virtual_envs.versions(pythons[name]) for name in names},
+                "versions": {name: trainer.versions() for name, trainer in trainers.items()},
                 "settings": settings,
                 "rounds": [{name: asdict(result) for name, result in each.items()} for each in rounds],
                 "ratios": {peer: [as_json(value) for value in values] for peer, values in ratios.items()},
@@ -154,22 +152,18 @@ def as_text(
         what = f"to a mean return of {options.to_return:g}: seconds from the launch, frames (steady frames/s)"
     lines = [f"{options.env} on {machine['cores']} cores of {machine['cpu']}, {what}"]
     for name in options.peers:
-        shown = TRAINERS[name].shown_settings or settings[name]
+        shown = PEERS[name].shown_settings or settings[name]
         described = ", ".join(f"{key}={settings[name][key]}" for key in shown if key in settings[name])
-        lines.append(f"{TRAINERS[name].title}, float32: {described}")
+        lines.append(f"{PEERS[name].title}, float32: {described}")
     ratios = ratios_of(rounds, is_to_return)
-    titles = [TRAINERS[name].title for name in rounds[0]]
-    header = ["round", *titles, *(f"ratio to {TRAINERS[peer].title}" for peer in ratios)]
-    rows = [
-        [
-            str(idx),
-            *(cell(result, is_to_return) for result in each.values()),
-            *(number(of[idx]) for of in ratios.values()),
-        ]
-        for idx, each in enumerate(rounds)
-    ]
+    titles = [PEERS[name].title if name in PEERS else "this project" for name in rounds[0]]
+    header = ["round", *titles, *(f"ratio to {PEERS[peer].title}" for peer in ratios)]
+    rows = []
+    for idx, each in enumerate(rounds):
+        cells = [cell(result, is_to_return) for result in each.values()]
+        rows.append([str(idx), *cells, *(number(of[idx]) for of in ratios.values())])
     rows.append(["median", *("" for _ in titles), *(number(median_of(of)) for of in ratios.values())])
-    table = [row(header), "|---" * len(header) + "|", *map(row, rows)]
+    table = [markdown_table(header, rows)]
     if is_to_return and any(value in (None, 0.0, math.inf) for of in ratios.values() for value in of):
         table += ["", _NOT_REACHED]
     return "\n".join([*lines, "", *table])
@@ -187,10 +181,6 @@ def cell(result: Result, is_to_return: bool) -> str:
 
 def number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
-
-
-def row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 if __name__ == "__main__":

@@ -20,28 +20,29 @@ import json
 import os
 import platform
 import random
-import signal
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from queue import Full
 from statistics import median
-from typing import Any, NoReturn, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import json_file
 import numpy as np
-import tyro
+from markdown_table import markdown_table
 from process_session import run_bounded
 
 from sf.config.flags.sampler import SamplerConfig
 from sf.shared.queues import IndexQueue, Queues, make_queues
 from sf.system.arrays import Field, SharedArrays
 from sf.system.processes.creator import die_with_creator
+from sf.tools.commands import cli
 
 KINDS = get_args(get_type_hints(SamplerConfig)["queues"])
 CLIENTS = (1, 8, 72)
@@ -70,53 +71,46 @@ class Options:
     """Also write everything to this file."""
 
 
-@dataclass
 class Processes:
     """Forked from this one; killed at the end."""
 
-    pids: list[int] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._all: list[BaseProcess] = []
 
-    def fork(self, body: Callable[..., Any], *args: Any, core: int | None = None) -> int:
-        pid = os.fork()
-        if pid == 0:
-            _run(body, args, core)
-        self.pids.append(pid)
-        return pid
+    def start(self, body: Callable[..., Any], *args: Any, core: int | None = None) -> BaseProcess:
+        process = get_context("fork").Process(target=_run, args=(core, body, *args), daemon=True)
+        process.start()
+        self._all.append(process)
+        return process
 
     def require_alive(self) -> None:
         """Raises RuntimeError where one has ended by itself."""
-        for pid in self.pids:
-            if os.waitpid(pid, os.WNOHANG)[0]:
-                self.pids.remove(pid)
-                raise RuntimeError(f"process {pid} has ended by itself: its traceback is above")
+        for process in self._all:
+            if not process.is_alive():
+                raise RuntimeError(f"process {process.pid} has ended by itself: its traceback is above")
 
-    def kill(self, pid: int) -> None:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        self.pids.remove(pid)
+    def kill(self, process: BaseProcess) -> None:
+        process.kill()
+        process.join()
+        self._all.remove(process)
 
     def __enter__(self) -> Processes:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for pid in list(self.pids):
-            self.kill(pid)
+        for process in list(self._all):
+            self.kill(process)
 
 
-def _run(body: Callable[..., Any], args: tuple[Any, ...], core: int | None) -> NoReturn:
-    try:
-        die_with_creator()
-        if core is not None:
-            os.sched_setaffinity(0, {core})
-        body(*args)
-    except Exception:
-        traceback.print_exc()
-    finally:
-        os._exit(1)
+def _run(core: int | None, body: Callable[..., Any], *args: Any) -> None:
+    die_with_creator()
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+    body(*args)
 
 
 def main() -> None:
-    options = tyro.cli(Options)
+    options = cli.parse_flags(Options, "bench_queues.py", str(__doc__))
     json_file.require_writable(options.json)
     figures: dict[str, dict[str, list[float]]] = {}
 
@@ -160,9 +154,9 @@ def rate(servers: list[tuple], clients: list[tuple], cores: tuple[int, int] | No
     server_core, client_core = cores or (None, None)
     with Processes() as processes:
         for body, *args in servers:
-            processes.fork(body, *args, core=server_core)
+            processes.start(body, *args, core=server_core)
         for idx, (body, *args) in enumerate(clients):
-            processes.fork(body, counts, idx, *args, core=client_core)
+            processes.start(body, counts, idx, *args, core=client_core)
         while not counts.all():
             processes.require_alive()
             time.sleep(0.01)
@@ -226,7 +220,7 @@ def kill_until_locked(queues: Queues, processes: Processes, rng: random.Random, 
     queue = queues.make(1000)
     counts = SharedArrays([Field("counts", (1,), np.int64)])["counts"]
     bodies = {"puts": (put_for_ever, queue), "puts too": (put_for_ever, queue), "gets": (count_for_ever, queue, counts)}
-    pids = {role: processes.fork(*body) for role, body in bodies.items()}
+    alive = {role: processes.start(*body) for role, body in bodies.items()}
     inside = 0
     while kills.deaths < num:
         processes.require_alive()
@@ -235,12 +229,13 @@ def kill_until_locked(queues: Queues, processes: Processes, rng: random.Random, 
             kills.locked_unforeseen += not inside
             return
         time.sleep(rng.random() * 0.003)
-        role = rng.choice(list(pids))
-        processes.kill(pids[role])
-        inside += queues.may_be_locked_by(pids[role])
-        kills.inside += queues.may_be_locked_by(pids[role])
+        role = rng.choice(list(alive))
+        processes.kill(alive[role])
+        was_inside = queues.may_be_locked_by(alive[role].pid)
+        inside += was_inside
+        kills.inside += was_inside
         kills.deaths += 1
-        pids[role] = processes.fork(*bodies[role])
+        alive[role] = processes.start(*bodies[role])
 
 
 def put_for_ever(queue: IndexQueue) -> None:
@@ -264,12 +259,12 @@ def goes_on(counts: np.ndarray) -> bool:
 
 
 def table(figures: dict[str, dict[str, list[float]]], kills: dict[str, dict[str, int]]) -> str:
-    rows = [["", *KINDS]]
-    rows += [[name, *(f"{median(by_kind[kind]):,.0f}" for kind in KINDS)] for name, by_kind in figures.items()]
-    for what in ("deaths", "inside", "locked", "locked_unforeseen"):
-        rows.append([what.replace("_", ", "), *(f"{kills[kind][what]:,}" for kind in KINDS)])
-    rows.insert(1, ["---"] * len(rows[0]))
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    rows = [[name, *(f"{median(by_kind[kind]):,.0f}" for kind in KINDS)] for name, by_kind in figures.items()]
+    rows += [
+        [what.replace("_", ", "), *(f"{kills[kind][what]:,}" for kind in KINDS)]
+        for what in ("deaths", "inside", "locked", "locked_unforeseen")
+    ]
+    return markdown_table(["", *KINDS], rows)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,11 @@ from statistics import median
 from typing import Any
 
 import json_file
+import machine
 import numpy as np
-import tyro
+from markdown_table import markdown_table
+
+from sf.tools.commands import cli
 
 MAPS = {  # name: size of the map, more troops of each side at the beginning, room for units of a side
     "20 x 20": (20, 4, 64),
@@ -55,7 +58,7 @@ class Options:
 
 
 def main() -> None:
-    options = tyro.cli(Options, description=__doc__)
+    options = cli.parse_flags(Options, "bench_rts.py", str(__doc__))
     json_file.require_writable(options.json)
     cores = sorted(os.sched_getaffinity(0))
     maps: dict[str, list[dict[str, float]]] = {name: [] for name in MAPS}
@@ -128,7 +131,6 @@ def sampler(envs_per_worker: tuple[int, ...], rounds: int, seconds: float) -> di
     """
     from sf.run.planning import make_plan  # noqa: PLC0415
     from sf.tools.bench.layers import LAYERS  # noqa: PLC0415  torch
-    from sf.tools.commands import cli  # noqa: PLC0415
 
     found: dict[int, dict[str, list[float]]] = {num: {"simulation": [], "sampler": []} for num in envs_per_worker}
     with tempfile.TemporaryDirectory() as folder:
@@ -147,25 +149,20 @@ def _share(simulation: list[float], sampler: list[float]) -> float:
 
 
 def facts(cores: list[int]) -> dict[str, Any]:
-    machine = {"cores": len(cores), "load": os.getloadavg(), "kernel": platform.release(), "cpu": cpu()}
+    facts = {"cores": len(cores), "load": os.getloadavg(), "kernel": platform.release(), "cpu": machine.cpu()}
     versions = {"python": platform.python_version(), "numba": version("numba"), "numpy": np.__version__}
-    return {"machine": machine, "versions": versions}
-
-
-def cpu() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+    return {"machine": facts, "versions": versions}
 
 
 def table(maps: dict[str, list[dict[str, float]]]) -> str:
-    rows = [["map", "units", "ticks a second", "of one CPU second"], ["---"] * 4]
+    rows = []
     for name, figures in maps.items():
         rates = [figure["ticks_per_second"] for figure in figures]
         units = median(figure["units"] for figure in figures)
         of_cpu = median(figure["ticks_per_cpu_second"] for figure in figures)
         spread = f"{median(rates):,.0f} ({min(rates):,.0f} to {max(rates):,.0f})"
         rows.append([name, f"{units:.0f}", spread, f"{of_cpu:,.0f}"])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return markdown_table(["map", "units", "ticks a second", "of one CPU second"], rows)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,7 @@ docs/reliability.md says what is promised.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
-import shlex
 import signal
 import sys
 import tempfile
@@ -27,63 +25,41 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from random import Random
 
-import json_file
-from faults import machine
-from faults.catalog import FAULTS, Fault
-from faults.outcomes import Outcome, Results, facts_of, sentences, table
+from faults import command, machine
+from faults.catalog import FAULTS
+from faults.fault import Fault
+from faults.outcomes import Outcome, Results, facts_of
 from faults.shard import Turn, shard
 from faults.tasks import TASKS
-from rich.console import Console
 
 _FAULTS_IN_A_ROW = 6  # before it is another task's turn
-_WIDTH = 150
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10.0, help="no new fault after that")
-    parser.add_argument("--faults", type=int, default=10**9, help="or after this many")
+    parser = command.parser(__doc__)
+    parser.set_defaults(minutes=10.0)
     parser.add_argument("--jobs", type=int, default=1, help="runs that are hurt side by side: much is waiting")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=list(TASKS), help="in turn; may repeat")
-    parser.add_argument("--only", nargs="+", metavar="WORD", help="faults with one of these words in their name")
-    parser.add_argument("--keep", type=Path, help="write runs and their output here, and keep them")
-    parser.add_argument("--json", type=Path, help="write the result here, too, as it comes")
-    parser.add_argument("--markdown", type=Path, metavar="JSON", help="print an earlier result, and end")
     args = parser.parse_args()
-    if args.markdown:
-        results = Results.read(args.markdown)
-        print("   ", shlex.join(["python", *results.facts.get("command", [])]), end="\n\n")
-        _print(results)
-        return
-    for flag in ("faults", "jobs", "minutes"):
-        if not getattr(args, flag) > 0:
-            parser.error(f"--{flag} is {getattr(args, flag):g}: above 0")
-    json_file.require_writable(args.json, is_new=True)
+    if args.jobs < 1:
+        parser.error(f"--jobs is {args.jobs}: above 0")
+    faults = command.begin(args, FAULTS)
     results = Results([], facts_of(sys.argv))
     machine.obey_permissions()
-    faults = [fault for fault in FAULTS if not args.only or any(word in fault.name for word in args.only)]
     possible = [fault for fault in faults if fault.is_possible()]
     tasks = [task for task in args.tasks if any(task in fault.tasks for fault in possible)]
     if not tasks:
         parser.error("--only leaves no fault for --tasks")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
         campaign = Campaign(results, args.json, time.monotonic() + 60 * args.minutes)
         try:
-            campaign.run(
-                _turns(tasks, possible, Random(args.seed)),
-                args.faults,
-                args.jobs,
-                args.keep or Path(temporary),
-                args.seed,
-            )
+            turns = _turns(tasks, possible, Random(args.seed))
+            campaign.run(turns, args.faults, args.jobs, args.keep or Path(temporary), args.seed)
         except KeyboardInterrupt:
             print("interrupted: this is what there was by then", flush=True)
         finally:
             campaign.end()
-    _print(results)
-    sys.exit(not results.outcomes or results.num_recovered < len(results.outcomes))
+    command.end(results, FAULTS)
 
 
 def _turns(tasks: Sequence[str], faults: Sequence[Fault], rng: Random) -> Iterator[tuple[str, Iterator[Fault]]]:
@@ -151,12 +127,6 @@ class Campaign:
             process.terminate()
         for process in self._shards.values():
             process.join()
-
-
-def _print(results: Results) -> None:
-    for sentence in sentences(results):
-        print(sentence)
-    Console(width=_WIDTH).print(table(results, [fault.name for fault in FAULTS]), highlight=False)
 
 
 if __name__ == "__main__":

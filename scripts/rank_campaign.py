@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
-import signal
 import sys
 import tempfile
 import time
@@ -20,13 +18,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-import json_file
-from faults import bookkeeping
+from faults import bookkeeping, command
 from faults.bookkeeping import NotRecoveredError
-from faults.outcomes import Outcome, Results, facts_of, sentences, table
+from faults.outcomes import Outcome, Results, facts_of
 from faults.two_machines.catalog import FAULTS, RankFault
 from faults.two_machines.hosts import Host, Network, why_impossible
-from rich.console import Console
 
 from sf.storage.run_dir import RunDir
 
@@ -43,7 +39,6 @@ _LOOKS_EVERY_S = 0.2
 _RECORDS_WITHIN_S = 2.0  # of what they tell
 _TRAINS_BEFORE_A_FAULT_S = (3.0, 15.0)
 _MOST_SECONDS_LOST = 30.0  # of training: what was remembered last, and a busy machine's delays
-_WIDTH = 150
 
 
 class Campaign:
@@ -179,33 +174,15 @@ def records(path: Path) -> list[dict]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=30.0, help="no new fault after that")
-    parser.add_argument("--faults", type=int, default=10**9, help="or after this many")
-    parser.add_argument("--seed", type=int, default=0)
+    parser = command.parser(__doc__)
     parser.add_argument("--megabits", type=int, default=200, help="of the cable, a second")
     parser.add_argument("--shared-disk", action="store_true", help="both machines have the same train_dir")
-    parser.add_argument("--only", nargs="+", metavar="WORD", help="faults with one of these words in their name")
-    parser.add_argument("--keep", type=Path, help="write runs and their output here, and keep them")
-    parser.add_argument("--json", type=Path, help="write the result here, too, as it comes")
-    parser.add_argument("--markdown", type=Path, metavar="JSON", help="print an earlier result, and end")
     args = parser.parse_args()
-    if args.markdown:
-        results = Results.read(args.markdown)
-        print("   ", shlex.join(["python", *results.facts.get("command", [])]), end="\n\n")
-        _print(results)
-        return
-    for flag in ("faults", "minutes"):
-        if not getattr(args, flag) > 0:
-            parser.error(f"--{flag} is {getattr(args, flag):g}: above 0")
-    json_file.require_writable(args.json, is_new=True)
-    reason = why_impossible()
-    if reason is not None:
+    faults = command.begin(args, FAULTS)
+    if reason := why_impossible():
         parser.error(reason)
-    faults = [fault for fault in FAULTS if not args.only or any(word in fault.name for word in args.only)]
     if not faults:
         parser.error("--only leaves no fault")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     results = Results([], facts_of(sys.argv))
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
         folder = args.keep or Path(temporary)
@@ -215,7 +192,7 @@ def main() -> None:
                 _run(Campaign(network, results, args.json), network, faults, args)
         except KeyboardInterrupt:
             print("interrupted: this is what there was by then", flush=True)
-    _print(results)
+    command.end(results, FAULTS)
 
 
 def _run(campaign: Campaign, network: Network, faults: Sequence[RankFault], args: argparse.Namespace) -> None:
@@ -235,13 +212,6 @@ def _run(campaign: Campaign, network: Network, faults: Sequence[RankFault], args
             turns = random.sample(faults, len(faults))
         campaign.inflict(turns.pop(), random)
     campaign.end()
-
-
-def _print(results: Results) -> None:
-    Console(width=_WIDTH).print(table(results, [fault.name for fault in FAULTS]))
-    print("\n".join(sentences(results)))
-    if not results.outcomes or results.num_recovered < len(results.outcomes):
-        raise SystemExit(1)
 
 
 if __name__ == "__main__":

@@ -30,8 +30,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import machine
 import tyro
 import yaml
+from markdown_table import markdown_table
 
 from sf.metrics.readable import number
 from sf.storage.run_dir import write_atomically
@@ -106,7 +108,7 @@ def main() -> None:
 
 def tried(name: str, candidate: Candidate, flags: Flags) -> dict[str, Any]:
     place = Place(flags.dir.resolve() / name)
-    out: dict[str, Any] = {"date": str(date.today()), "commit": commit(), "env": candidate.typed}
+    out: dict[str, Any] = {"date": str(date.today()), "commit": machine.commit(), "env": candidate.typed}
     out["install"] = " ".join(candidate.install)
     if complaint := place.install(candidate):
         return {**out, "failed": f"does not install: {complaint}"}
@@ -198,11 +200,6 @@ class Place:
             return subprocess.CompletedProcess(command, 124, "", f"not over after {timeout_s:.0f} s")
 
 
-def commit() -> str:
-    command = ["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
 def last_line(text: str) -> str:
     return (text.strip().splitlines() or ["no output"])[-1].strip()
 
@@ -216,15 +213,14 @@ def write_page(results: dict[str, dict[str, Any]]) -> None:
 
 def table(results: dict[str, dict[str, Any]]) -> str:
     """In Markdown: those that train, then those that do not."""
-    rows = ["| `--env` | versions | random | after a minute | frames/s |", "|---|---|---|---|---|"]
-    rows += [f"| {' | '.join(cells(result))} |" for result in results.values() if "failed" not in result]
-    rows += ["", "| `--env` | versions | why not |", "|---|---|---|"]
-    rows += [
-        f"| `{result['env']}` | {versions_text(result)} | {result['failed'].replace('|', '/')} |"
+    trained = [cells(result) for result in results.values() if "failed" not in result]
+    failed = [
+        [f"`{result['env']}`", versions_text(result), result["failed"].replace("|", "/")]
         for result in results.values()
         if "failed" in result
     ]
-    return "\n".join(rows) + "\n"
+    of_trained = markdown_table(("`--env`", "versions", "random", "after a minute", "frames/s"), trained)
+    return f"{of_trained}\n\n{markdown_table(('`--env`', 'versions', 'why not'), failed)}\n"
 
 
 def cells(result: dict[str, Any]) -> list[str]:

@@ -21,7 +21,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
@@ -63,7 +63,7 @@ class Flags:
     searches: int = 1
     """Searches of each kind a task, each with a seed of its own."""
 
-    tasks: tuple[str, ...] = tuple(TASKS)
+    tasks: tuple[Literal["CartPole-v1", "LunarLander-v3"], ...] = ("CartPole-v1", "LunarLander-v3")
     """Those to compare on."""
 
     env_steps: int | None = None
@@ -75,9 +75,6 @@ class Flags:
 
 def main() -> None:
     flags = cli.parse_flags(Flags, "compare_searches.py", "Compare sf-tune with random search at equal env steps.")
-    unknown = set(flags.tasks) - set(TASKS)
-    if unknown:
-        cli.fail(f"tasks has {', '.join(sorted(unknown))}: they are {', '.join(TASKS)}")
     if flags.json is not None:
         with cli.exit_status():
             output_file.require_writable("json", flags.json)
@@ -180,21 +177,17 @@ def retrained(directory: Path, task: str, length: int, trials: list[dict[str, An
         run = f"{directory.name}_trial_{best['trial']}_seed_{seed}"
         evaluation = directory.parent / f"{run}.json"
         if not evaluation.exists():
-            train = [
-                f"--env={task}",
-                "--num_workers=1",
-                "--num_envs_per_worker=16",
+            train = [f"--env={task}", "--num_workers=1", "--num_envs_per_worker=16"]
+            train += [
                 f"--seed={seed}",
                 f"--experiment={run}",
+                f"--train_for_env_steps={length}",
+                f"--train_dir={directory.parent}",
             ]
-            train += [f"--train_for_env_steps={length}", f"--train_dir={directory.parent}"]
             train += [f"--{name}={value}" for name, value in chosen.items()]
             subprocess.run([COMMANDS / "sf-train", *train], check=True, stdout=subprocess.DEVNULL)
-            subprocess.run(
-                [COMMANDS / "sf-eval", str(directory.parent / run), "--episodes=100", f"--json={evaluation}"],
-                check=True,
-                stdout=subprocess.DEVNULL,
-            )
+            play = [COMMANDS / "sf-eval", str(directory.parent / run), "--episodes=100", f"--json={evaluation}"]
+            subprocess.run(play, check=True, stdout=subprocess.DEVNULL)
         statistics = json.loads(evaluation.read_text())["policies"][0]["statistics"]
         scores.append(statistics["return"]["mean"])
     return {"chosen": chosen, "mean_return_with_new_seeds": scores}

@@ -36,12 +36,10 @@ class Flags:
 
 def main() -> None:
     flags = cli.parse_flags(Flags, "plot_population.py", "Draw how a population evolved.")
-    try:
+    with cli.exit_status():
         require_format(flags.out)
         save(draw(load(flags.run, flags.y), flags.y, flags.hyperparameters), flags.out)
-    except ValueError as error:
-        cli.fail(str(error))
-    print(flags.out)
+        print(flags.out)
 
 
 if __name__ == "__main__":

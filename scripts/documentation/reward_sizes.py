@@ -135,10 +135,8 @@ def curve(kind: str, size: float, critic: dict[str, Any], num_iterations: int) -
 
 def main() -> None:
     flags = cli.parse_flags(Flags, "reward_sizes.py", "Train with rewards of seven sizes, and draw what is learned.")
-    try:
+    with cli.exit_status():
         require_format(flags.out)
-    except ValueError as error:
-        cli.fail(str(error))
     torch.set_num_threads(1)
     figure = Figure(figsize=(9, 7), layout="constrained")
     panels = figure.subplots(len(CRITICS), len(NUM_STEPS), sharex=True, sharey=True, squeeze=False)

@@ -1,24 +1,20 @@
-"""Faults of processes and environments: a child or an environment fails, and the run replaces it.
-
-Each does its harm, and waits until the run has noticed.
-"""
+"""Faults of processes and environments: a child or an environment fails, and the run replaces it."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
 from faults import processes
 from faults.bookkeeping import NotRecoveredError
+from faults.fault import ALL, LEAGUE, POPULATIONS, TOY, Fault, Harm
 from faults.session import Session
 from faults.tasks import trigger_of
-
-Harm = Callable[[Session, Random], None]
 
 
 def signal_child(role: str, signum: int) -> Harm:
@@ -142,3 +138,40 @@ def env_fault(fault: str, metric: str) -> Harm:
         session.wait_until(lambda: session.metric(metric) > before, f"{metric} has grown")
 
     return do
+
+
+FAULTS = (
+    Fault("rollout worker killed", signal_child("rollout", signal.SIGKILL), ALL),
+    Fault("policy worker killed", signal_child("policy", signal.SIGKILL), ALL),
+    Fault("player worker killed", signal_child("player", signal.SIGKILL), LEAGUE),
+    Fault("player worker stopped", signal_child("player", signal.SIGSTOP), LEAGUE),
+    Fault("learner killed", signal_child("learner", signal.SIGKILL), ALL),
+    Fault("rollout worker stopped", signal_child("rollout", signal.SIGSTOP), ALL),
+    Fault("policy worker stopped", signal_child("policy", signal.SIGSTOP), ALL),
+    Fault("learner stopped", signal_child("learner", signal.SIGSTOP), ALL),
+    Fault("gradient worker killed", kill_gradient_worker, ("toy_sync",)),
+    Fault("gradient worker stopped", stop_gradient_worker, ("toy_sync",)),
+    Fault("evaluator killed", signal_child("evaluator", signal.SIGKILL), ("own", *POPULATIONS)),
+    Fault("evaluator stopped", signal_child("evaluator", signal.SIGSTOP), ("own", *POPULATIONS)),
+    Fault("two processes killed at once", kill_two_at_once, tuple(task for task in ALL if task != "toy_sync")),
+    Fault("process killed, and again as it starts", kill_while_it_starts, ALL),
+    Fault("fork server of the simulators killed", kill_fork_server("sf.rollout.worker", "rollout"), ALL),
+    Fault(
+        "fork server of the networks killed",
+        kill_fork_server("sf.learner.worker", "learner", "policy", "player", "evaluator"),
+        ALL,
+    ),
+    Fault("fork server stopped, and a rollout worker killed", stop_fork_server, ALL),
+    Fault("resource tracker killed, and a policy worker", kill_resource_tracker),
+    Fault("any process of the run killed", kill_any, ALL),
+    Fault("all processes suspended", suspend, ALL),
+    Fault("Doom engine killed", signal_engine(signal.SIGKILL), ("doom",)),
+    Fault("Doom engine stopped", signal_engine(signal.SIGSTOP), ("doom",)),
+    Fault("environment raises", env_fault("raise", "env_faults"), (*TOY, "own", "pair")),
+    Fault("environment returns NaN", env_fault("nan_obs", "env_faults"), (*TOY, "own")),
+    Fault("reward is NaN", env_fault("nan_reward", "env_faults"), (*TOY, "own")),
+    Fault("observation of a wrong shape", env_fault("wrong_shape", "env_faults"), (*TOY, "own")),
+    Fault("environment hangs", env_fault("hang", "restarts"), TOY),
+    Fault("environment kills its process", env_fault("kill", "restarts"), TOY),
+    Fault("NaN in the loss", env_fault("huge_obs", "train/skipped_updates"), ("toy",)),  # a core would bound it
+)

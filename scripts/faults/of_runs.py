@@ -1,7 +1,4 @@
-"""Faults around the processes: files, other runs, and the end of the run itself.
-
-One that ends the run checks how it ended; the campaign resumes it.
-"""
+"""Faults around the processes: files, other runs, and the end of the run itself."""
 
 from __future__ import annotations
 
@@ -18,8 +15,9 @@ from random import Random
 
 from faults import bookkeeping, processes
 from faults.bookkeeping import NotRecoveredError
-from faults.machine import patience
-from faults.of_processes import Harm, replaced
+from faults.fault import ALL, TOY, Fault, Harm
+from faults.machine import patience, permissions_bind
+from faults.of_processes import replaced
 from faults.session import Session, run_beside, start_process
 from faults.tasks import flags
 
@@ -125,23 +123,34 @@ def end_as_it_starts(session: Session, rng: Random) -> None:
     signum = rng.choice((signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL))
     log = session.log.with_suffix(".starts.log")
     process = start_process(["-m", "sf", *session.flags], log, session.folder)
+    end_at_its_start(process, log, signum, rng.uniform(0.0, 6.0), gone_within_s=_GONE_WITHIN_S)
+    bookkeeping.require_files_in_order(session.run_dir)
+    if session.env_steps_saved() < saved:
+        raise NotRecoveredError(f"{saved} env steps had been saved, and now {session.env_steps_saved()} are")
+
+
+def end_at_its_start(
+    process: subprocess.Popen, log: Path, signum: int, after_s: float, *, is_group: bool = False, gone_within_s: float
+) -> None:
+    """Send a signal to a program that starts, and require that it ends by it and leaves no process.
+
+    is_group: send it to the whole process group, as a terminal does.
+    """
+    what = f"signal {signum} as it started"
     try:
-        time.sleep(rng.uniform(0.0, 6.0))
+        time.sleep(after_s)
         below = processes.alive_below(process.pid)
-        process.send_signal(signum)
+        (os.killpg if is_group else os.kill)(process.pid, signum)
         status = process.wait(patience(_ENDS_WITHIN_S))
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-        raise NotRecoveredError(f"signal {signum} as it started: no end. It said: {log.read_text()[-2000:]}") from None
-    if left := processes.wait_until_gone(below, patience(_GONE_WITHIN_S)):
-        raise NotRecoveredError(f"signal {signum} as it started left the processes {sorted(left)}")
-    # Before Python has come to the run, the signal ends it like any other program.
+        raise NotRecoveredError(f"{what}: no end. It said: {log.read_text()[-2000:]}") from None
+    if left := processes.wait_until_gone(below, patience(gone_within_s)):
+        raise NotRecoveredError(f"{what} left the processes {sorted(left)}")
+    # Before Python has come to the program, the signal ends it like any other one.
     if status not in (128 + signum, -signum):
-        raise NotRecoveredError(f"signal {signum} as it started: status {status}. It said: {log.read_text()[-2000:]}")
-    bookkeeping.require_files_in_order(session.run_dir)
-    if session.env_steps_saved() < saved:
-        raise NotRecoveredError(f"{saved} env steps had been saved, and now {session.env_steps_saved()} are")
+        raise NotRecoveredError(f"{what}: status {status}. It said: {log.read_text()[-2000:]}")
 
 
 def damage_newest_checkpoint(damage: Callable[[bytes, Random], bytes]) -> Harm:
@@ -188,3 +197,23 @@ def hopeless(fault: str, probability: float, words: str) -> Harm:
         shutil.rmtree(train_dir / "hopeless")
 
     return do
+
+
+FAULTS = (
+    Fault("disk full", fill_disk, ALL),
+    Fault("no permission to save", deny_permission, is_possible=permissions_bind),
+    Fault("run directory removed", remove_run_directory, ALL),
+    Fault("second run on the directory", start_second_run, ALL),
+    Fault("SIGINT", stop(signal.SIGINT), ALL),
+    Fault("SIGTERM", stop(signal.SIGTERM), ALL),
+    Fault("SIGHUP", stop(signal.SIGHUP), ALL),
+    Fault("SIGINT twice", interrupt_twice, ALL),
+    Fault("SIGINT while the learner hangs", interrupt_with_a_learner_that_hangs, ALL),
+    Fault("SIGINT while a child is replaced", interrupt_a_replacement, ALL),
+    Fault("parent killed", kill_parent, ALL),
+    Fault("ended as it starts", end_as_it_starts, ALL),
+    Fault("newest checkpoint truncated", damage_newest_checkpoint(truncated), ALL),
+    Fault("a bit of the newest checkpoint flipped", damage_newest_checkpoint(flipped), ALL),
+    Fault("environment that always raises", hopeless("raise", 1.0, "toy_faulty was asked to fail"), TOY),
+    Fault("environment that kills again and again", hopeless("kill", 0.05, "has died 3 times within"), TOY),
+)

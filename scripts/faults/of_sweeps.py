@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import time
-from collections.abc import Callable
 from random import Random
 
-from faults import processes, tasks
+from faults import tasks
 from faults.bookkeeping import NotRecoveredError
-from faults.machine import patience
+from faults.fault import SWEEP, Fault, Harm
 from faults.of_processes import replaced
+from faults.of_runs import end_at_its_start
 from faults.session import run_beside
 from faults.sweeps import SweepSession
 
-SweepHarm = Callable[[SweepSession, Random], None]
-_ENDS_WITHIN_S = 60.0
 _GONE_WITHIN_S = 30.0
 
 
-def end_sweep(signum: int) -> SweepHarm:
+def end_sweep(signum: int) -> Harm:
     """Its runs save, even where it is killed."""
 
     def do(session: SweepSession, rng: Random) -> None:
@@ -43,19 +39,7 @@ def end_sweep_as_it_starts(session: SweepSession, rng: Random) -> None:
     signum = rng.choice((signal.SIGINT, signal.SIGTERM, signal.SIGKILL))
     log = session.log.with_suffix(".starts.log")
     process = session.start_process(log)
-    try:
-        time.sleep(rng.uniform(0.0, 8.0))
-        below = processes.alive_below(process.pid)
-        os.killpg(process.pid, signum)
-        status = process.wait(patience(_ENDS_WITHIN_S))
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        raise NotRecoveredError(f"signal {signum} as it started: no end. It said: {log.read_text()[-2000:]}") from None
-    if left := processes.wait_until_gone(below, patience(_GONE_WITHIN_S)):
-        raise NotRecoveredError(f"signal {signum} as it started left the processes {sorted(left)}")
-    if status not in (128 + signum, -signum):
-        raise NotRecoveredError(f"signal {signum} as it started: status {status}. It said: {log.read_text()[-2000:]}")
+    end_at_its_start(process, log, signum, rng.uniform(0.0, 8.0), is_group=True, gone_within_s=_GONE_WITHIN_S)
     session.grid.check()
 
 
@@ -63,7 +47,7 @@ def kill_parent_of_a_run(session: SweepSession, rng: Random) -> None:
     session.kill_parent_of(session.pick(rng))
 
 
-def kill_process_of_a_run(*roles: str) -> SweepHarm:
+def kill_process_of_a_run(*roles: str) -> Harm:
     def do(session: SweepSession, rng: Random) -> None:
         run = session.pick(rng)
         name = rng.choice([name for name in run.names() if name.startswith(roles)])
@@ -83,3 +67,16 @@ def start_second_sweep(session: SweepSession, rng: Random) -> None:
 def _require_status(status: int, signum: int) -> None:
     if status != (-signum if signum == signal.SIGKILL else 128 + signum):
         raise NotRecoveredError(f"signal {signum}: the sweep ended with status {status}")
+
+
+FAULTS = (
+    Fault("sweep: SIGINT", end_sweep(signal.SIGINT), SWEEP),
+    Fault("sweep: SIGTERM", end_sweep(signal.SIGTERM), SWEEP),
+    Fault("sweep: SIGKILL", end_sweep(signal.SIGKILL), SWEEP),
+    Fault("sweep: SIGINT twice", interrupt_sweep_twice, SWEEP),
+    Fault("sweep: ended as it starts", end_sweep_as_it_starts, SWEEP),
+    Fault("sweep: parent of a run killed", kill_parent_of_a_run, SWEEP),
+    Fault("sweep: rollout or policy worker of a run killed", kill_process_of_a_run("rollout", "policy"), SWEEP),
+    Fault("sweep: learner of a run killed", kill_process_of_a_run("learner"), SWEEP),
+    Fault("sweep: second one on its directory", start_second_sweep, SWEEP),
+)

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import platform
 import statistics
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import json_file
+import machine
 from rich import box
 from rich.table import Table
 
@@ -65,10 +65,9 @@ class Results:
 
 def facts_of(command: Sequence[str]) -> dict[str, Any]:
     """Of a campaign that begins."""
-    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
     return {
         "command": list(command),
-        "commit": subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip(),
+        "commit": machine.commit(),
         "began": time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime()),
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.release()} {platform.machine()}",

@@ -13,11 +13,11 @@ from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
-from typing import Protocol
 
 from faults import machine, processes, tasks
 from faults.bookkeeping import NotRecoveredError
-from faults.catalog import FAULTS, Fault
+from faults.catalog import FAULTS
+from faults.fault import Fault
 from faults.outcomes import Outcome
 from faults.session import Session
 from faults.sweeps import SweepSession
@@ -40,23 +40,7 @@ class Turn:
     until: float  # time.monotonic(), no new fault after that
 
 
-class _Running(Protocol):
-    """What is hurt: a run, or a sweep of them."""
-
-    @property
-    def exit_status(self) -> int | None: ...
-
-    def wait_for_progress(self) -> None: ...
-
-    def wait_for_record(self) -> None: ...
-
-    def losses(self) -> tuple[int, int]: ...
-
-    def losses_with_the_end(self) -> tuple[int, int]: ...
-
-    def finish(self) -> None: ...
-
-    def kill(self) -> None: ...
+_Running = Session | SweepSession
 
 
 def shard(idx: int, connection: Connection, directory: Path, seed: str) -> None:

@@ -78,7 +78,7 @@ def peers(context: Context) -> Findings:
 
 
 def limits(context: Context) -> Findings:
-    """More environments, then more workers, as long as it gains; and what each role takes of the GPU's memory."""
+    """More environments, then more workers, as long as it gains."""
     flags, lines, data = _flags("doom_battle", context), Lines(), []
 
     def measured(sizes: dict[str, int]) -> float:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import statistics
 import subprocess
 import sys
 import threading
-from collections import defaultdict
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from gpu.step import Context
@@ -22,7 +18,6 @@ from gpu.step import Context
 from sf.tools.commands import cli
 
 _EVERY_S = 2.0
-_ROLE = re.compile(r"(rollout|policy|learner|evaluator)-\d+")
 _START_UP_AND_END_S = 180.0
 _TINY = {
     "num_workers": 1,
@@ -46,9 +41,7 @@ class GpuMonitor:
     """Looks from time to time while it is open."""
 
     def __init__(self) -> None:
-        self._busy: list[float] = []  # of each look, the mean over the GPUs, from 0 to 1
-        self._used: list[float] = []  # MiB of all GPUs
-        self._by_role: defaultdict[str, float] = defaultdict(float)  # MiB of one process at most
+        self._looks: list[tuple[float, float]] = []  # share of time with a kernel, mean of the GPUs; MiB of all
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -57,68 +50,41 @@ class GpuMonitor:
             self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end.set()
         if self._thread.ident is not None:
             self._thread.join()
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> dict[str, float | None]:
         """gpu_busy: share of the time with a kernel on it, over the second half, when start-up is over."""
-        if not self._busy:
-            return {"gpu_busy": None, "gpu_mib": None, "gpu_mib_by_role": {}}
-        return {
-            "gpu_busy": statistics.mean(self._busy[len(self._busy) // 2 :]),
-            "gpu_mib": max(self._used),
-            "gpu_mib_by_role": dict(self._by_role),
-        }
+        if not self._looks:
+            return {"gpu_busy": None, "gpu_mib": None}
+        busy = statistics.mean(busy for busy, _ in self._looks[len(self._looks) // 2 :])
+        return {"gpu_busy": busy, "gpu_mib": max(used for _, used in self._looks)}
 
     def _watch(self) -> None:
         while not self._end.wait(_EVERY_S):
-            self._look()
+            self.look()
 
-    def _look(self) -> None:
-        looks = [(float(busy) / 100, float(used)) for busy, used in _ask("gpu=utilization.gpu,memory.used")]
-        if looks:
-            self._busy.append(statistics.mean(busy for busy, _ in looks))
-            self._used.append(sum(used for _, used in looks))
-        for pid, used in _ask("compute-apps=pid,used_memory"):
-            role = _role(pid)
-            self._by_role[role] = max(self._by_role[role], float(used))
+    def look(self) -> None:
+        if rows := _ask("utilization.gpu,memory.used"):
+            self._looks.append((statistics.mean(busy for busy, _ in rows) / 100, sum(used for _, used in rows)))
 
 
 def used_mib() -> float | None:
     """MiB of all GPUs in use, by whomever; None where nobody can tell."""
-    looks = _ask("gpu=memory.used") if shutil.which("nvidia-smi") else []
-    return sum(float(used) for (used,) in looks) if looks else None
+    rows = _ask("memory.used") if shutil.which("nvidia-smi") else []
+    return sum(used for (used,) in rows) if rows else None
 
 
-def as_text(result: dict[str, Any]) -> str:
-    if result["gpu_busy"] is None:
-        return "GPU not watched (no nvidia-smi)"
-    roles = ", ".join(f"{role} {mib:,.0f}" for role, mib in sorted(result["gpu_mib_by_role"].items()))
-    return (
-        f"GPU busy {100 * result['gpu_busy']:.0f} %, {result['gpu_mib']:,.0f} MiB at most ({roles or 'by nobody seen'})"
-    )
-
-
-def _ask(query: str) -> list[tuple[str, ...]]:
-    """The rows of an answer whose values are all numbers."""
-    command = ["nvidia-smi", f"--query-{query}", "--format=csv,noheader,nounits"]
-    with suppress(OSError, subprocess.SubprocessError):
+def _ask(columns: str) -> list[list[float]]:
+    """A row for each GPU; none where nvidia-smi does not answer with numbers."""
+    command = ["nvidia-smi", f"--query-gpu={columns}", "--format=csv,noheader,nounits"]
+    try:
         said = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
-        rows = [tuple(value.strip() for value in line.split(",")) for line in said.splitlines()]
-        return [row for row in rows if all(value.replace(".", "", 1).isdigit() for value in row)]
-    return []
-
-
-def _role(pid: str) -> str:
-    """Of a process of a run; in a container nvidia-smi may speak of others' numbers."""
-    with suppress(OSError):
-        name = _ROLE.fullmatch(Path(f"/proc/{pid}/comm").read_text().strip())
-        return name[1] if name else "other"
-    return "other"
+        return [[float(value) for value in line.split(",")] for line in said.splitlines()]
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return []
 
 
 @dataclass(frozen=True)
@@ -153,13 +119,16 @@ class Trained:
         if not self.is_ok:
             return f"ended with status {self.status}: {' '.join(self.said.strip().splitlines()[-3:])}"
         shares = {role: 100 * self.summary[f"{role}/busy_share"] for role in ("rollout", "policy", "learner")}
+        gpu = "GPU not watched (no nvidia-smi)"
+        if self.gpu["gpu_busy"] is not None:
+            gpu = f"GPU busy {100 * self.gpu['gpu_busy']:.0f} %, {self.gpu['gpu_mib']:,.0f} MiB at most"
         returns = f"return {self.returns[0]:.3g} to {self.returns[-1]:.3g}, " if self.returns else ""
         return (
             f"{self.frames_per_second:,.0f} frames/s, {self.summary['env_frames']:,} frames in "
             f"{self.summary['seconds']:.0f} s, {returns}"
             f"busy: {', '.join(f'{role} {share:.0f} %' for role, share in shares.items())}; "
             f"{self.microseconds('policy'):.1f} us inference, {self.microseconds('learner'):.1f} us training a sample; "
-            f"lag {self.summary.get('train/lag_mean', 0.0):.1f}; {as_text(self.gpu)}"
+            f"lag {self.summary.get('train/lag_mean', 0.0):.1f}; {gpu}"
         )
 
     def as_data(self) -> dict[str, Any]:

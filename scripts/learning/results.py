@@ -1,19 +1,17 @@
 """The file of results: a line of JSON for each run that ended, also for one that failed.
 
-The disk has a line before the next run begins. A crash in the middle leaves a last line that is no JSON. It does not
-count, and is removed when the next one is written.
+The disk has a line before the next run begins. What a crash leaves of a last line does not count, and is removed when
+the next one is written.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from sf.storage import text_files
-from sf.storage.text_files import open_to_append
 
 NAME = "results.jsonl"
 Record = dict[str, Any]
@@ -53,55 +51,34 @@ class Results:
     """What is in the file, and what comes to it."""
 
     def __init__(self, path: Path) -> None:
-        """Raises ValueError where the file cannot be read, or a line before the last is broken."""
+        """Raises ValueError where the file cannot be read, or a line is broken."""
         self.path = path
         self.records: list[Record] = []
-        self.has_unfinished_line = False
         try:
-            content = path.read_bytes()
-        except FileNotFoundError:
-            content = b""
+            lines = list(text_files.whole_lines(path)) if path.exists() else []
         except OSError as error:
             raise ValueError(f"{path} cannot be read ({error.strerror}): name another --results") from None
-        lines = content.rstrip().split(b"\n") if content.strip() else []
-        self._whole = len(content)
         for number, line in enumerate(lines, start=1):
-            record = _parsed(line)
-            if record is not None:
-                self.records.append(record)
-            elif number == len(lines):
-                self.has_unfinished_line = True
-                self._whole = len(content.rstrip()) - len(line)
-            elif line.strip():
-                raise ValueError(f"{path}, line {number} is no result: mend the line, or remove it")
-        self._lacks_end = self._whole > 0 and not content[: self._whole].endswith(b"\n")
+            if line.strip():
+                self.records.append(_parsed(line, f"{path}, line {number}"))
 
     def append(self, record: Record) -> None:
         """Raises OSError."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._mend_end()
         line = text_files.dumps(record)
         text_files.append(self.path, f"{line}\n".encode())
         self.records.append(json.loads(line))
-
-    def _mend_end(self) -> None:
-        """Of the file as it was read, once: a broken last line goes, and a whole one gets the end that it lacks."""
-        if self.has_unfinished_line:
-            os.truncate(self.path, self._whole)
-            self.has_unfinished_line = False
-        if self._lacks_end:
-            with open_to_append(self.path) as file:
-                file.write(b"\n")
-            self._lacks_end = False
 
     def latest(self) -> dict[Key, Record]:
         """The last word on each run."""
         return {key_of(record): record for record in self.records}
 
 
-def _parsed(line: bytes) -> Record | None:
+def _parsed(line: bytes, where: str) -> Record:
     try:
         record = json.loads(line)
     except ValueError:
-        return None
-    return record if isinstance(record, dict) and record.keys() >= _FIELDS else None
+        record = None
+    if not isinstance(record, dict) or not record.keys() >= _FIELDS:
+        raise ValueError(f"{where} is no result: fix the line, or remove it")
+    return record

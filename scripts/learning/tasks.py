@@ -102,11 +102,7 @@ def chosen(tasks: Mapping[str, Task], names: Sequence[str]) -> list[Task]:
     """Those with these names, or all. Raises ValueError where there is none of a name."""
     for name in names:
         if name not in tasks:
-            raise ValueError(unknown("tasks", name, tasks))
+            close = difflib.get_close_matches(name, tasks, n=1, cutoff=0.5)
+            instead = f"did you mean {close[0]}?" if close else f"name one of {', '.join(tasks)}"
+            raise ValueError(f"tasks has {name}: {instead}")
     return [task for task in tasks.values() if not names or task.name in names]
-
-
-def unknown(flag: str, name: str, known: Mapping[str, Any] | Sequence[str]) -> str:
-    """The sentence about a name that there is not."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"{flag} has {name}: " + (f"did you mean {close[0]}?" if close else f"name one of {', '.join(known)}")

@@ -15,19 +15,18 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from learning.options import Options
-from learning.reporting.aggregates import shown
+import machine
+from learning.aggregates import shown
 from learning.results import FAILED, FINISHED, Key, Record, Results, key_of
 from learning.tasks import Task
-from learning.trainers.trainer import Order, Outcome, RunError, Trainer
-from peers import machine
+from peers.trainer import Learner, Order, Outcome, RunError
 
 
 @dataclass(frozen=True)
 class Turn:
     """One run of one trainer."""
 
-    trainer: Trainer
+    trainer: Learner
     order: Order
 
     def described(self) -> Record:
@@ -54,18 +53,21 @@ class Turn:
 
 
 def all_turns(
-    options: Options, tasks: Sequence[Task], trainers: Sequence[Trainer], say: Callable[[str], None]
+    tasks: Sequence[Task],
+    trainers: Sequence[Learner],
+    seeds: Sequence[int],
+    order: Callable[[Task, int], Order],
+    say: Callable[[str], None],
 ) -> list[Turn]:
-    """say: is told which trainers are left out of which tasks."""
+    """order: of a task and a seed. say: is told which trainers are left out of which tasks."""
     turns = []
     for task in tasks:
-        refusals = {trainer.name: trainer.refusal(task) for trainer in trainers}
+        refusals = {trainer.name: trainer.refusal_of(task) for trainer in trainers}
         for trainer in trainers:
             if why := refusals[trainer.name]:
                 say(f"{task.name}: without {trainer.title} ({why})")
-        for seed in options.seeds[: task.max_seeds]:
-            order = Order(task, options.frames or task.frames, seed, options.episodes, options.device)
-            turns += [Turn(trainer, order) for trainer in trainers if not refusals[trainer.name]]
+        for seed in seeds[: task.max_seeds]:
+            turns += [Turn(trainer, order(task, seed)) for trainer in trainers if not refusals[trainer.name]]
     return turns
 
 
@@ -115,7 +117,7 @@ def _make(turn: Turn, runs: Path) -> Record:
     at = datetime.now(timezone.utc).isoformat(timespec="seconds")
     started = time.monotonic()
     try:
-        came_to = {"state": FINISHED, **asdict(turn.trainer.run(order, folder))}
+        came_to = {"state": FINISHED, **asdict(turn.trainer.learn(order, folder))}
     except RunError as error:
         came_to = {"state": FAILED, "why": str(error)}
     total = {"seconds_with_evaluation": time.monotonic() - started}

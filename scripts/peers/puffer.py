@@ -18,11 +18,10 @@ import tarfile
 import tempfile
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 from peers import virtual_envs
 from peers.options import Kind, Options
-from peers.trainer import Result, Trainer, reports_in_json, result_of
+from peers.trainer import Peer, Result, reports_in_json, result_of
 from process_session import run_bounded
 
 PACKAGE = "pufferlib==3.0.0"
@@ -54,24 +53,51 @@ CHANGES = (
 """Of its setup.py: what is there, and what takes its place."""
 
 
-def refusal(env: str) -> str | None:
-    return None if env in NAMES else f"PufferLib is run on its own {', '.join(NAMES)}, not on {env}"
+class PufferLib(Peer):
+    """Its own CartPole, in the comparison of speed alone."""
+
+    package = PACKAGE
+    name = "pufferlib"
+    title = TITLE
+    shown_settings = ("rnn_name", "agents", "torch_threads", "minibatch_size", "bptt_horizon", "update_epochs")
+
+    def refusal(self, env: str) -> str | None:
+        return None if env in NAMES else f"PufferLib is run on its own {', '.join(NAMES)}, not on {env}"
+
+    def install(self, kind: Kind) -> None:
+        virtual_envs.install(self.folder, NEEDS)
+        if f"pufferlib=={self.versions().get('pufferlib')}" == PACKAGE:
+            return
+        with tempfile.TemporaryDirectory(prefix="pufferlib_") as sources:
+            _unpack(Path(sources))
+            built = Path(sources) / PACKAGE.replace("==", "-")
+            setup = built / "setup.py"
+            setup.write_text(changed(setup.read_text()))
+            pip = [str(self.python), "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", str(built)]
+            if subprocess.run(pip, check=False).returncode != 0:
+                raise ValueError(f"{TITLE} could not be built: see what pip says above")
+
+    def measure_speed(self, options: Options, train_dir: Path, experiment: str) -> Result:
+        folder = train_dir / experiment
+        folder.mkdir()
+        task = {"env": NAMES[options.env], "flags": flags(options), "settings": str(folder / "settings.json")}
+        log_file = train_dir / f"{experiment}.log"
+        ran = run_bounded([str(self.python), str(PROGRAM), json.dumps(task)], log_file, options.seconds)
+        log = log_file.read_text()
+        reports, _ = reports_in_json(log, frameskip=1)
+        return result_of(TITLE, log, reports, [], None, ran)
 
 
-def install(kind: Kind, peers_dir: Path) -> Path:
-    folder = virtual_envs.folder_of(PACKAGE, peers_dir)
-    python = virtual_envs.install(folder, NEEDS)
-    if virtual_envs.has(python, [PACKAGE]):
-        return python
-    with tempfile.TemporaryDirectory(prefix="pufferlib_") as sources:
-        _unpack(Path(sources))
-        built = Path(sources) / PACKAGE.replace("==", "-")
-        setup = built / "setup.py"
-        setup.write_text(changed(setup.read_text()))
-        command = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", str(built)]
-        if subprocess.run(command, check=False).returncode != 0:
-            raise ValueError(f"{TITLE} could not be built: see what pip says above")
-    return python
+def flags(options: Options) -> list[str]:
+    """Rollout and batch size are those of this project, the number of copies of the environment is its own. One call in
+    its own process steps all of them."""
+    words = [f"--train.device={options.device}", f"--train.total-timesteps={10**10}"]
+    words += ["--vec.backend=Serial", "--vec.num-envs=1"]
+    if options.batch_size is not None:
+        words.append(f"--train.minibatch-size={options.batch_size}")
+    if options.rollout is not None:
+        words.append(f"--train.bptt-horizon={options.rollout}")
+    return [*words, *shlex.split(options.peer_flags)]
 
 
 def _unpack(folder: Path) -> None:
@@ -99,40 +125,3 @@ def changed(setup: str) -> str:
             raise ValueError(f"setup.py of {TITLE} has no {there.strip()!r}: the changes are for another version")
         setup = setup.replace(there, instead)
     return setup
-
-
-def run(options: Options, python: Path, train_dir: Path, experiment: str) -> Result:
-    folder = train_dir / experiment
-    folder.mkdir()
-    task = {"env": NAMES[options.env], "flags": flags(options), "settings": str(folder / "settings.json")}
-    log_file = train_dir / f"{experiment}.log"
-    ran = run_bounded([str(python), str(PROGRAM), json.dumps(task)], log_file, options.seconds)
-    log = log_file.read_text()
-    reports, _ = reports_in_json(log, frameskip=1)
-    return result_of(TITLE, log, reports, [], None, ran)
-
-
-def flags(options: Options) -> list[str]:
-    """Rollout and batch size are those of this project, the number of copies of the environment is its own. One call in
-    its own process steps all of them."""
-    words = [f"--train.device={options.device}", f"--train.total-timesteps={10**10}"]
-    words += ["--vec.backend=Serial", "--vec.num-envs=1"]
-    if options.batch_size is not None:
-        words.append(f"--train.minibatch-size={options.batch_size}")
-    if options.rollout is not None:
-        words.append(f"--train.bptt-horizon={options.rollout}")
-    return [*words, *shlex.split(options.peer_flags)]
-
-
-def settings(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "settings.json").read_text())
-
-
-PUFFER = Trainer(
-    title=TITLE,
-    refusal=refusal,
-    install=install,
-    run=run,
-    settings=settings,
-    shown_settings=("rnn_name", "agents", "torch_threads", "minibatch_size", "bptt_horizon", "update_epochs"),
-)

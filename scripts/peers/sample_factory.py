@@ -7,6 +7,11 @@ Return: its log prints the sum of what the learner gets. On Atari these are clip
 whole games are only in its TensorBoard file, so the return is read from there, each 5 s. Sample Factory averages the
 latest 100 episodes, or fewer if there are not as many yet. The return counts once 100 episodes of the mean length fit
 into the frames.
+
+Evaluation of what it learned is by its `enjoy` programs: one environment, `--max_num_episodes`, and
+`--eval_deterministic`. They do not seed the environment, which so has a seed of the system. On Atari they report
+clipped rewards of one life. So there the score is that of training: the mean of the last 100 whole games, for which no
+deterministic one exists.
 """
 
 from __future__ import annotations
@@ -22,12 +27,27 @@ from pathlib import Path
 from typing import Any, Literal
 
 from peers import virtual_envs
-from peers.options import Kind, Options
-from peers.trainer import Report, Result, ReturnReport, Trainer, result_of
+from peers.options import Kind, Options, kind_of
+from peers.trainer import (
+    EPISODES,
+    EVALUATION_SEED,
+    LOOK_EVERY_S,
+    Order,
+    Outcome,
+    Peer,
+    Report,
+    Result,
+    ReturnReport,
+    RunError,
+    last_line,
+    result_of,
+    run_to_end,
+)
 from process_session import run_bounded
 
+from sf.storage import text_files
+
 PACKAGE = "sample-factory==2.1.1"
-TITLE = "Sample Factory 2.1.1"
 
 ALE = "ale-py==0.10.2"
 """The last that registers its games with Sample Factory's gymnasium 0.29."""
@@ -37,7 +57,12 @@ REPORT = re.compile(r"^\[(\S+ \S+?)\].* Total num frames: ([1-9]\d*)\.", re.MULT
 
 UNKNOWN = re.compile(r"Env name (\S+) is not registered")
 
-EPISODES = 100
+PLAYED = re.compile(r"\(0, (-?[\d.]+(?:e[+-]?\d+)?)\)")
+"""The last line of an evaluation: 0 for success, and the mean return. Python ends with status 1 after it."""
+
+_LATEST = 200  # lines of a log, with several reports
+_LOADS = {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
+"""Since torch 2.6 its checkpoints are refused, which hold numbers of numpy. These were made just before."""
 
 RETURNS: dict[Kind, tuple[str, str]] = {
     "atari": ("policy_stats/avg_RecordEpisodeStatistics_reward", "policy_stats/avg_RecordEpisodeStatistics_len"),
@@ -81,57 +106,95 @@ def name_there(env: str) -> str | None:
     return task and f"mujoco_{task}"
 
 
-def refusal(env: str) -> str | None:
-    return None if name_there(env) else f"Sample Factory has no {env}: its tasks of MuJoCo are {', '.join(_TASKS)}"
+class SampleFactory(Peer):
+    """It gets the flags that this project gets, where both have them; its examples say the rest."""
 
+    package = PACKAGE
+    name = "sample_factory"
+    title = "Sample Factory 2.1.1"
+    shown_settings = (
+        "env_frameskip", "res_w", "res_h", "encoder_conv_architecture", "encoder_conv_mlp_layers", "nonlinearity",
+        "encoder_mlp_layers", "use_rnn", "rnn_type", "rnn_size", "num_workers", "num_envs_per_worker", "rollout",
+        "batch_size", "worker_num_splits", "policy_workers_per_policy", "async_rl", "num_batches_per_epoch",
+        "num_epochs", "with_vtrace", "normalize_input", "normalize_returns",
+    )  # fmt: skip
 
-def install(kind: Kind, peers_dir: Path) -> Path:
-    packages = [PACKAGE, f"vizdoom=={version('vizdoom')}", "numpy<2"]
-    if kind == "atari":
-        packages.append(ALE)
-    elif kind == "mujoco":
-        packages += [PACKAGE.replace("==", "[mujoco]=="), "mujoco<2.5"]
-    elif kind == "box2d":
-        packages.append("box2d")
-    folder = virtual_envs.folder_of(PACKAGE, peers_dir)
-    python = virtual_envs.install(folder, packages)
-    if kind == "atari":
-        # Importing ale_py registers the games. Sample Factory never does; a .pth line runs in every process.
-        site_packages = next(folder.glob("lib/python*/site-packages"))
-        (site_packages / "register_atari.pth").write_text("import ale_py\n")
-    return python
+    def refusal(self, env: str) -> str | None:
+        return None if name_there(env) else f"Sample Factory has no {env}: its tasks of MuJoCo are {', '.join(_TASKS)}"
 
+    def install(self, kind: Kind) -> None:
+        packages = [PACKAGE, f"vizdoom=={version('vizdoom')}", "numpy<2"]
+        if kind == "atari":
+            packages.append(ALE)
+        elif kind == "mujoco":
+            packages += [PACKAGE.replace("==", "[mujoco]=="), "mujoco<2.5"]
+        elif kind == "box2d":
+            packages.append("box2d")
+        virtual_envs.install(self.folder, packages)
+        if kind == "atari":
+            # Importing ale_py registers the games. Sample Factory never does; a .pth line runs in every process.
+            site_packages = next(self.folder.glob("lib/python*/site-packages"))
+            (site_packages / "register_atari.pth").write_text("import ale_py\n")
 
-def program(python: Path, verb: Literal["train", "enjoy"], kind: Kind) -> list[str]:
-    """The start of a command line: its program for this kind of environment."""
-    examples: dict[Kind, str] = {"doom": "vizdoom", "atari": "atari", "mujoco": "mujoco"}
-    example = examples.get(kind)
-    return [str(python), "-m", f"sf_examples.{example}.{verb}_{example}" if example else f"sf_examples.{verb}_gym_env"]
+    def _command(self, verb: Literal["train", "enjoy"], kind: Kind, env: str | None, device: str) -> list[str]:
+        """The start of a command line: its program for this kind of environment, the environment and the device."""
+        examples: dict[Kind, str] = {"doom": "vizdoom", "atari": "atari", "mujoco": "mujoco"}
+        example = examples.get(kind)
+        module = f"sf_examples.{example}.{verb}_{example}" if example else f"sf_examples.{verb}_gym_env"
+        return [str(self.python), "-m", module, f"--env={env}", f"--device={'cpu' if device == 'cpu' else 'gpu'}"]
 
+    # Speed
 
-def device_there(device: Literal["cpu", "cuda"]) -> str:
-    return {"cpu": "cpu", "cuda": "gpu"}[device]
+    def measure_speed(self, options: Options, train_dir: Path, experiment: str) -> Result:
+        command = self._command("train", options.kind, name_there(options.env), options.device)
+        command += [f"--train_dir={train_dir}", f"--experiment={experiment}", *options.shared_flags]
+        command += ["--train_for_env_steps=10000000000"]  # some environments have a limit of their own
+        returns: Returns | None = None
+        is_done: Callable[[], bool] | None = None
+        if options.to_return is not None:
+            command += [f"--stats_avg={EPISODES}", "--experiment_summaries_interval=5", "--flush_summaries_interval=5"]
+            returns = Returns(train_dir / experiment / ".summary" / "0", *RETURNS[options.kind])
+            is_done = partial(returns.have_reached, options.to_return)
+        command += shlex.split(options.peer_flags)
+        # No --train_for_seconds: 2.1.1 never advances the clock that the flag is compared with. It gets a SIGINT.
+        log_file = train_dir / f"{experiment}.log"
+        ran = run_bounded(command, log_file, options.seconds, is_done)
+        log = without_colours(log_file.read_text())
+        if unknown := UNKNOWN.search(log):
+            raise SystemExit(f"Sample Factory has no environment {unknown[1]}: name another --env")
+        found = returns.read() if returns else []
+        return result_of(self.title, log, reports_of(log), found, options.to_return, ran)
 
+    def settings_in(self, folder: Path) -> dict[str, Any]:
+        found = json.loads((folder / "config.json").read_text())
+        for name in ("train_dir", "command_line", "cli_args"):  # they hold the temporary folder, which is gone
+            del found[name]
+        return found
 
-def run(options: Options, python: Path, train_dir: Path, experiment: str) -> Result:
-    command = [*program(python, "train", options.kind), f"--env={name_there(options.env)}"]
-    command += [f"--device={device_there(options.device)}"]
-    command += [f"--train_dir={train_dir}", f"--experiment={experiment}", *options.shared_flags]
-    command += ["--train_for_env_steps=10000000000"]  # some environments have a limit of their own
-    returns: Returns | None = None
-    is_done: Callable[[], bool] | None = None
-    if options.to_return is not None:
-        command += [f"--stats_avg={EPISODES}", "--experiment_summaries_interval=5", "--flush_summaries_interval=5"]
-        returns = Returns(train_dir / experiment / ".summary" / "0", *RETURNS[options.kind])
-        is_done = partial(returns.have_reached, options.to_return)
-    command += shlex.split(options.peer_flags)
-    # No --train_for_seconds: 2.1.1 never advances the clock that the flag is compared with. It gets a SIGINT.
-    log_file = train_dir / f"{experiment}.log"
-    ran = run_bounded(command, log_file, options.seconds, is_done)
-    log = without_colours(log_file.read_text())
-    if unknown := UNKNOWN.search(log):
-        raise SystemExit(f"Sample Factory has no environment {unknown[1]}: name another --env")
-    return result_of(TITLE, log, reports_of(log), returns.read() if returns else [], options.to_return, ran)
+    # Learning
+
+    def settings(self, order: Order) -> dict[str, Any]:
+        return {"env": order.task.peers[self.name].env, "device": order.device, "episodes": order.episodes}
+
+    def learn(self, order: Order, folder: Path) -> Outcome:
+        kind, peer = kind_of(order.task.env), order.task.peers[self.name]
+        shared = [f"--train_dir={folder}", "--experiment=run"]
+        train = [*self._command("train", kind, peer.env, order.device), *shared, f"--seed={order.seed}"]
+        train += [f"--train_for_env_steps={order.frames}", f"--stats_avg={EPISODES}"]
+        train += [f"--experiment_summaries_interval={LOOK_EVERY_S}", f"--flush_summaries_interval={LOOK_EVERY_S}"]
+        log = folder / "train.log"
+        # Where one of its processes fails, the others wait for ever.
+        ran = run_to_end(train, log, progress=partial(_frames_so_far, log))
+        raw = Returns(folder / "run" / ".summary" / "0", *RETURNS[kind]).read()
+        returns = [each._replace(mean_return=each.mean_return / peer.return_scale) for each in raw]
+        scores: dict[str, float | None] = {"stochastic": None, "deterministic": None}
+        for score in scores if kind != "atari" else ():
+            play = [*self._command("enjoy", kind, peer.env, order.device), *shared, "--no_render"]
+            play += [f"--max_num_episodes={order.episodes}", f"--eval_deterministic={score == 'deterministic'}"]
+            play += [f"--seed={EVALUATION_SEED + order.seed}"]
+            run_to_end(play, folder / f"{score}.log", good=(0, 1), variables=_LOADS)
+            scores[score] = _played(folder / f"{score}.log") / peer.return_scale
+        return Outcome.of(order, _frames(log), ran, returns, scores)
 
 
 def without_colours(log: str) -> str:
@@ -173,23 +236,23 @@ class Returns:
         return any(each.mean_return >= to_return for each in self.read())
 
 
-def settings(folder: Path) -> dict[str, Any]:
-    found = json.loads((folder / "config.json").read_text())
-    for name in ("train_dir", "command_line", "cli_args"):  # they hold the temporary folder, which is gone
-        del found[name]
-    return found
+def _frames_so_far(log_file: Path) -> int:
+    latest = b"\n".join(text_files.last_lines(log_file, _LATEST)).decode(errors="replace")
+    reports = reports_of(without_colours(latest))
+    return reports[-1].frames if reports else 0
 
 
-SAMPLE_FACTORY = Trainer(
-    title=TITLE,
-    refusal=refusal,
-    install=install,
-    run=run,
-    settings=settings,
-    shown_settings=(
-        "env_frameskip", "res_w", "res_h", "encoder_conv_architecture", "encoder_conv_mlp_layers", "nonlinearity",
-        "encoder_mlp_layers", "use_rnn", "rnn_type", "rnn_size", "num_workers", "num_envs_per_worker", "rollout",
-        "batch_size", "worker_num_splits", "policy_workers_per_policy", "async_rl", "num_batches_per_epoch",
-        "num_epochs", "with_vtrace", "normalize_input", "normalize_returns",
-    ),
-)  # fmt: skip
+def _frames(log_file: Path) -> int:
+    """The last line of the log has them: "Collected {0: 6144}"."""
+    found = re.findall(r"Collected (\{.*?\})", without_colours(log_file.read_text()))
+    if not found:
+        raise RunError("its log does not say how many frames it collected")
+    return sum(json.loads(re.sub(r"(\d+):", r'"\1":', found[-1])).values())
+
+
+def _played(log_file: Path) -> float:
+    last = without_colours(last_line(log_file))
+    played = PLAYED.fullmatch(last)
+    if not played:
+        raise RunError(f"{last} ({log_file.name})")
+    return float(played[1])

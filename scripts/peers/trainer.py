@@ -1,23 +1,53 @@
-"""What the comparison knows of a trainer, and what a run of it comes to."""
+"""What the comparisons of speed and of learning know of a trainer, and what a run of it comes to."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import os
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import linear_regression
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
-from peers.options import Kind, Options
-from process_session import Ran
+from learning.tasks import ENVIRONMENTS, Task
+from peers import virtual_envs
+from peers.options import Kind, Options, kind_of
+from process_session import Ran, run_bounded
 
 MIN_REPORTS = 3  # for a rate
+EPISODES = 100  # of the latest in training, of a mean
+EVALUATION_SEED = 1_000_000
+"""Added to the seed of a run for the environments that it is evaluated in, so that training has seen none of them."""
+
+LOOK_EVERY_S = 1  # at the returns in training
+MOST_S = 48 * 3600.0  # that a program may take
+STALL_S = 600.0  # without progress, after which it is stopped
+
+
+class RunError(Exception):
+    """A run failed. The message is the last line of its log."""
+
+
+class Report(NamedTuple):
+    """What a trainer says while it trains."""
+
+    at: float  # seconds of the epoch
+    frames: int  # trained on so far
+
+
+class ReturnReport(NamedTuple):
+    """What it says of its returns."""
+
+    at: float
+    frames: int
+    mean_return: float  # of the latest 100 episodes
 
 
 @dataclass(frozen=True)
 class Result:
-    """One run of one trainer. Seconds are wall time since its process was launched, start-up included."""
+    """One run of bench_peers. Seconds are wall time since its process was launched, start-up included."""
 
     steady_frames_per_second: float | None
     """None if it trained too little for one, which is an error without --to_return."""
@@ -43,42 +73,132 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Trainer:
-    """One of those that are compared."""
+class Order:
+    """A run that bench_learning is to make."""
 
-    title: str
-    refusal: Callable[[str], str | None]
-    """Why it cannot train on an environment, by its name here; None if it can."""
-
-    install: Callable[[Kind, Path], Path]
-    """Returns the interpreter that has it and what this kind of environment needs, in a folder for all peers.
-
-    Raises ValueError where it cannot be installed.
-    """
-
-    run: Callable[[Options, Path, Path, str], Result]
-    """One run, by that interpreter, in the folder train_dir, with the name of the experiment."""
-
-    settings: Callable[[Path], dict[str, Any]]
-    """All settings of a run, from its folder train_dir/experiment."""
-
-    shown_settings: Sequence[str] = ()
-    """Those that decide how much work a frame is. The JSON file has all of them."""
-
-
-class Report(NamedTuple):
-    """What a trainer says while it trains."""
-
-    at: float  # seconds of the epoch
-    frames: int  # trained on so far
-
-
-class ReturnReport(NamedTuple):
-    """What it says of its returns."""
-
-    at: float
+    task: Task
     frames: int
-    mean_return: float  # of the latest 100 episodes
+    seed: int
+    episodes: int  # of each evaluation
+    device: Literal["cpu", "cuda"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run of bench_learning. Seconds are wall time since its process was launched, start-up included."""
+
+    trained_frames: int
+    """A few more than were asked for: trainers count in batches."""
+
+    seconds: float
+    """Of the training."""
+
+    left_behind: int
+    """Processes that the trainer did not end."""
+
+    training: float | None
+    """Mean return of the last 100 episodes of training; None if there were fewer."""
+
+    stochastic: float | None
+    """Mean return in environments of its own, with sampled actions."""
+
+    deterministic: float | None
+    """The same, with the most probable actions."""
+
+    frames_to_score: int | None
+    """Until the mean return of the last 100 episodes of training was the score to reach; None if it never was."""
+
+    seconds_to_score: float | None
+
+    @classmethod
+    def of(
+        cls, order: Order, frames: int, ran: Ran, returns: Sequence[ReturnReport], scores: Mapping[str, float | None]
+    ) -> Outcome:
+        """returns: in training, in the order of time. scores: stochastic and deterministic.
+
+        Raises RunError where the run was shorter than ordered.
+        """
+        if frames < order.frames:
+            raise RunError(f"it ended after {frames:,} of {order.frames:,} frames")
+        reached = first_at_least(returns, order.task.at_least)
+        return cls(
+            trained_frames=frames,
+            seconds=ran.stopped - ran.started,
+            left_behind=ran.left_behind,
+            training=returns[-1].mean_return if returns else None,
+            stochastic=scores["stochastic"],
+            deterministic=scores["deterministic"],
+            frames_to_score=reached and reached.frames,
+            seconds_to_score=reached and reached.at - ran.started,
+        )
+
+
+class Learner(Protocol):
+    """A trainer in the comparison of learning."""
+
+    @property
+    def name(self) -> str:
+        """In the file of results; with the commit, where there are several."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def commit(self) -> str | None: ...
+
+    def refusal_of(self, task: Task) -> str | None:
+        """Why it cannot train on a task; None if it can."""
+
+    def prepare(self, task: Task) -> None:
+        """Installs what is missing. Raises ValueError where that fails."""
+
+    def settings(self, order: Order) -> dict[str, Any]:
+        """What decides on the result, beside task, frames and seed."""
+
+    def versions(self) -> dict[str, str]: ...
+
+    def learn(self, order: Order, folder: Path) -> Outcome:
+        """Trains and evaluates, and writes all to an empty folder. Raises RunError."""
+
+
+class Peer:
+    """Another project's trainer, in a virtual environment of its own."""
+
+    package: ClassVar[str]
+    name: ClassVar[str]
+    title: ClassVar[str]
+    commit: ClassVar[str | None] = None
+    shown_settings: ClassVar[Sequence[str]] = ()
+    """Those that decide how much work a frame is; all where it is empty. The JSON file has all of them."""
+
+    def __init__(self, peers_dir: Path) -> None:
+        self.folder = virtual_envs.folder_of(self.package, peers_dir)
+        self.python = virtual_envs.python_in(self.folder)
+
+    def refusal(self, env: str) -> str | None:
+        """Why it cannot train on an environment, by its name here; None if it can."""
+        raise NotImplementedError
+
+    def install(self, kind: Kind) -> None:
+        """Installs it with what this kind of environment needs. Raises ValueError where that fails."""
+        raise NotImplementedError
+
+    def measure_speed(self, options: Options, train_dir: Path, experiment: str) -> Result:
+        """One run of bench_peers, in the folder train_dir/experiment. Raises SystemExit where it fails."""
+        raise NotImplementedError
+
+    def settings_in(self, folder: Path) -> dict[str, Any]:
+        """All settings of a run of bench_peers, from its folder."""
+        return json.loads((folder / "settings.json").read_text())
+
+    def versions(self) -> dict[str, str]:
+        return virtual_envs.versions(self.python)
+
+    def refusal_of(self, task: Task) -> str | None:
+        return None if self.name in task.peers else f"{self.title} is not run on {task.name}"
+
+    def prepare(self, task: Task) -> None:
+        self.install(kind_of(task.env))
 
 
 def reports_in_json(log: str, frameskip: int) -> tuple[list[Report], list[ReturnReport]]:
@@ -93,12 +213,9 @@ def reports_in_json(log: str, frameskip: int) -> tuple[list[Report], list[Return
     return reports, returns
 
 
-def steady_rate(reports: Sequence[Report]) -> float | None:
-    """Frames/s by least squares, so that a batch just before or after a report does not tilt it.
-
-    None if there are fewer than MIN_REPORTS.
-    """
-    return linear_regression(*zip(*reports, strict=True)).slope if len(reports) >= MIN_REPORTS else None
+def first_at_least(returns: Sequence[ReturnReport], score: float | None) -> ReturnReport | None:
+    """returns: in the order of time."""
+    return None if score is None else next((each for each in returns if each.mean_return >= score), None)
 
 
 def result_of(
@@ -111,19 +228,20 @@ def result_of(
 ) -> Result:
     """What a run comes to by what it reported before it was stopped.
 
-    returns: in the order of time. Raises SystemExit where it failed, or trained too little for a figure.
+    The rate is by least squares, so that a batch just before or after a report does not tilt it. returns: in the order
+    of time. Raises SystemExit where it failed, or trained too little for a figure.
     """
     if ran.status:
         raise SystemExit(f"{title} ended with status {ran.status}. Its log ends:\n{log[-2000:]}")
     reports = [each for each in reports if each.at <= ran.stopped]
     returns = [each for each in returns if each.at <= ran.stopped]
-    reached = None if to_return is None else next((each for each in returns if each.mean_return >= to_return), None)
-    rate = steady_rate(reports)
-    if len(reports) < MIN_REPORTS and (to_return is None or not (reports or returns)):
+    has_rate = len(reports) >= MIN_REPORTS
+    if not has_rate and (to_return is None or not (reports or returns)):
         raise SystemExit(f"{title} trained too little: raise --seconds. Its log ends:\n{log[-2000:]}")
+    reached = first_at_least(returns, to_return)
     at, frames = max([*reports, *(Report(each.at, each.frames) for each in returns)])
     return Result(
-        rate,
+        linear_regression(*zip(*reports, strict=True)).slope if has_rate else None,
         frames,
         at - ran.started,
         ran.left_behind,
@@ -131,3 +249,48 @@ def result_of(
         seconds_to_return=reached and reached.at - ran.started,
         frames_to_return=reached and reached.frames,
     )
+
+
+def run_to_end(
+    command: Sequence[str],
+    log_file: Path,
+    tree: Path | None = None,
+    progress: Callable[[], int] | None = None,
+    good: Collection[int] = (0,),
+    variables: Mapping[str, str] | None = None,
+) -> Ran:
+    """tree: what Python looks for modules in first. progress: a count that rises as long as the program works. good:
+    statuses of a program that has done its work. variables: of its environment, beside those of this process.
+
+    Raises RunError where a program fails, takes longer than it may, or makes no progress for STALL_S.
+    """
+    # Without the paths of this process: a peer with other versions of its packages fails, or hangs.
+    path = "" if tree is None else os.pathsep.join(map(str, (tree, ENVIRONMENTS)))
+    stall = None if progress is None else Stall(progress)
+    ran = run_bounded(list(command), log_file, MOST_S, stall, {"PYTHONPATH": path, **(variables or {})})
+    if ran.status is None and ran.stopped - ran.started < MOST_S:
+        raise RunError(f"it made no progress for {STALL_S / 60:g} minutes ({log_file.name})")
+    if ran.status is None:
+        raise RunError(f"it did not end within {MOST_S / 3600:g} hours")
+    if ran.status not in good:
+        raise RunError(f"status {ran.status}: {last_line(log_file)} ({log_file.name})")
+    return ran
+
+
+def last_line(log_file: Path) -> str:
+    lines = log_file.read_text(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it wrote nothing")
+
+
+class Stall:
+    """Whether a count has stood still for STALL_S, called now and then."""
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        self._count = count
+        self._last, self._since = -1, time.monotonic()
+
+    def __call__(self) -> bool:
+        now, count = time.monotonic(), self._count()
+        if count != self._last:
+            self._last, self._since = count, now
+        return now - self._since > STALL_S

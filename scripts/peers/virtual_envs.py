@@ -9,19 +9,16 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import distributions, version
 from pathlib import Path
 
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-
 PACKAGES = (
     "sample-factory", "stable-baselines3", "pufferlib", "torch", "numpy", "gymnasium", "vizdoom", "ale-py", "mujoco",
 )  # fmt: skip
 """Whose versions are recorded."""
 
 
-def install(folder: Path, packages: Sequence[str]) -> Path:
-    """The interpreter of a virtual environment with these packages from PyPI, and with the torch of this one.
+def install(folder: Path, packages: Sequence[str]) -> None:
+    """Install these packages from PyPI, and the torch of this interpreter, into a virtual environment.
 
-    pip is called where one of them is missing. Raises ValueError where it fails.
+    pip asks PyPI for nothing where all of them are there. Raises ValueError where it fails.
     """
     python = python_in(folder)
     if not python.exists():
@@ -29,37 +26,17 @@ def install(folder: Path, packages: Sequence[str]) -> Path:
         (folder.parent / ".gitignore").write_text("*\n")
     torch = version("torch").split("+")[0]  # without the name of the build: pip finds it on any index
     packages = [*packages, f"torch=={torch}"]
-    if has(python, packages):
-        return python
-    command = [str(python), "-m", "pip", "install", "--quiet", *packages]
+    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
     if subprocess.run(command, check=False).returncode != 0:
         raise ValueError(f"{', '.join(packages)} could not be installed into {folder}: see what pip says above")
-    return python
 
 
 def folder_of(package: str, peers_dir: Path) -> Path:
     return peers_dir.absolute() / package.replace("==", "-")
 
 
-def python_of(package: str, peers_dir: Path) -> Path:
-    """Returns the interpreter that has this package, once it is installed."""
-    return python_in(folder_of(package, peers_dir))
-
-
 def python_in(folder: Path) -> Path:
     return folder / "bin" / "python"
-
-
-def has(python: Path, packages: Iterable[str]) -> bool:
-    """Whether an interpreter has versions of all these packages that are asked for. Extras are not looked at."""
-    wanted = [Requirement(package) for package in packages]
-    found = versions(python, [canonicalize_name(each.name) for each in wanted])
-    return all(
-        each.specifier.contains(there, prereleases=True)
-        if (there := found.get(canonicalize_name(each.name)))
-        else False
-        for each in wanted
-    )
 
 
 def versions(python: Path, packages: Iterable[str] = PACKAGES) -> dict[str, str]:

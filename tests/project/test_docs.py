@@ -27,11 +27,10 @@ from untrained import untrained
 import sf.api
 from sf import make_config
 from sf.config import Config
-from sf.envs import describe
 from sf.envs.libraries.packages import PACKAGES
 from sf.run.planning import make_plan
 from sf.run.trainer import train
-from sf.storage import checkpoint, checkpoint_names
+from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
 from sf.tools.bench.command import BenchFlags
 
@@ -105,10 +104,6 @@ def is_program(program, arguments):
     return program.startswith("sf-") or (program.startswith("python") and arguments[0].startswith(ours))
 
 
-def test_the_commands_of_the_documentation_are_found():
-    assert {"sf-train", "sf-eval", "make", "python", "pip"} <= {command[0] for command in COMMANDS.values()}
-
-
 @pytest.mark.parametrize("text", of_programs())
 def test_every_command_parses_and_every_run_could_start(text, tmp_path):
     program = COMMANDS[text][0]
@@ -135,14 +130,12 @@ def is_users_own(env):
 OF_LENGTH_AND_PLACE = {"train_for_env_steps", "num_learners", "num_workers", "num_envs_per_worker"}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if "benchmarks" not in page.parts], ids=name_of)
-def test_no_command_of_a_page_goes_on_with_an_earlier_run_of_it_under_other_settings(page, train_configs):
-    earlier = {}
-    for text in map(" ".join, commands(page)):
-        if text in train_configs:
+def test_no_command_of_a_page_goes_on_with_an_earlier_run_of_it_under_other_settings(train_configs):
+    for page in (page for page in PAGES if "benchmarks" not in page.parts):
+        earlier = {}
+        for text in (text for text in map(" ".join, commands(page)) if text in train_configs):
             flags = train_configs[text].flat()
-            name = train_configs[text].run.experiment_name
-            before = earlier.setdefault(name, flags)
+            before = earlier.setdefault(train_configs[text].run.experiment_name, flags)
             assert {flag for flag in flags if flags[flag] != before[flag]} <= OF_LENGTH_AND_PLACE, text
 
 
@@ -156,9 +149,9 @@ def test_a_wrong_flag_in_a_command_would_be_found(tmp_path):
             parsed(wrong.split(), tmp_path)
 
 
-@pytest.mark.parametrize("text", [text for text, command in COMMANDS.items() if command[0] == "make"])
-def test_every_target_of_make_exists(text):
-    subprocess.run([*COMMANDS[text], "--dry-run"], cwd=ROOT, check=True, capture_output=True)
+def test_every_target_of_make_exists():
+    for command in (command for command in COMMANDS.values() if command[0] == "make"):
+        subprocess.run([*command, "--dry-run"], cwd=ROOT, check=True, capture_output=True)
 
 
 def test_every_extra_that_pip_is_told_to_install_exists_and_is_quoted():
@@ -170,63 +163,35 @@ def test_every_extra_that_pip_is_told_to_install_exists_and_is_quoted():
     assert not re.search(r"pip install '?sf-appo", text), "it is not on PyPI"
 
 
-def is_doom_for_one(config):
-    env = config.run.env
-    is_here = maps.ARE_HERE or not maps.needed_by(env)
-    return env.startswith("doom_") and is_here and describe(env, config.environment).num_agents == 1
-
-
-KINDS = {
-    "population in matches": lambda c: c.run.env == "doom_duel" and c.population.with_pbt,
-    "Doom": is_doom_for_one,
-    "Atari": lambda c: c.run.env.startswith(("atari_", "ALE/")),
-    "synchronous": lambda c: not c.sampler.async_rl,
-}
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=pytest.mark.long) if kind in ("population in matches", "Doom") else kind
-        for kind in KINDS
-    ],
-)
-def test_a_command_of_each_kind_trains_and_reports_what_troubleshooting_asks_for(kind, train_configs, tmp_path):
-    text = max((text for text, config in train_configs.items() if KINDS[kind](config)), key=len)
-    config = train_configs[text]
-    num_policies = min(2, config.population.num_policies)
-    rollout = 8
+def test_a_command_trains_and_reports_what_troubleshooting_asks_for(train_configs, tmp_path):
+    is_atari = {text: config.run.env.startswith(("atari_", "ALE/")) for text, config in train_configs.items()}
+    config = train_configs[max((text for text in train_configs if is_atari[text]), key=len)]
     small = config.replace(
         num_workers=1,
         num_envs_per_worker=config.sampler.num_groups_per_worker,
-        rollout=rollout,
-        batch_size=2 * rollout,
-        num_policies=num_policies,
+        rollout=8,
+        batch_size=16,
+        num_policies=1,
         encoder_conv_mlp_layers=(16,),
         rnn_size=16,
         learner_threads=1,
         device="cpu",
         train_dir=str(tmp_path),
-        train_for_env_steps=4 * 2 * rollout * num_policies,
+        train_for_env_steps=64,
         train_for_env_frames=None,
         train_for_seconds=100.0,
     )
     with redirect_stdout(io.StringIO()) as said:
         summary = train(small)
-    assert summary["env_steps"] >= small.run.train_for_env_steps, (text, said.getvalue())
-    told_to_look_at = [
-        code for code in inline_code(TROUBLESHOOTING) if re.fullmatch(r"(train|rollout|policy|learner)/\w+", code)
-    ]
-    assert told_to_look_at
-    assert set(told_to_look_at) <= set(summary)
+    assert summary["env_steps"] >= 64, said.getvalue()
+    names = [code for code in inline_code(TROUBLESHOOTING) if re.fullmatch(r"(train|rollout|policy|learner)/\w+", code)]
+    assert names
+    assert {*names} <= {*summary}
     run_dir = RunDir.at(str(tmp_path), small.run.experiment_name)
     record = json.loads(run_dir.metrics.read_text().splitlines()[-1])
     of_records_alone = {re.sub("^cores/.*", "cores/...", name) for name in set(record) - set(summary)}
     assert of_records_alone == {"sampled_env_frames_per_second", "cores/..."}  # as watching.md says
     assert {"steady_env_frames_per_second", "stopped_by"} <= set(summary) - set(record)
-    folders = [run_dir.checkpoints_of(policy_id, num_policies) for policy_id in range(num_policies)]
-    saved = [checkpoint_names.env_steps(checkpoint.load_latest(folder)[0]) for folder in folders]
-    assert sum(saved) >= small.run.train_for_env_steps  # one learner may have been ready before the other
 
 
 NEEDS_MORE = re.compile(r"\btrain\(|\"[\w/]+\.\w+\"")  # much time, or a file
@@ -297,21 +262,19 @@ def test_code_that_a_page_takes_from_an_example_is_in_it():
     assert set(quoted) == {"own_metrics.py", "own_reward_shaping.py", "own_encoder.py", "own_model.py", "tiny_appo.py"}
 
 
-@pytest.mark.parametrize(("page", "example"), [("sweeps.md", "sweep.yaml"), ("tuning.md", "tune.yaml")])
-def test_files_that_a_page_shows_are_among_the_examples(page, example):
-    first, *_ = blocks(ROOT / "docs" / page, "yaml")
-    assert first == (ROOT / "docs" / "examples" / example).read_text()
+def test_files_that_a_page_shows_are_among_the_examples():
+    for page, example in (("sweeps.md", "sweep.yaml"), ("tuning.md", "tune.yaml")):
+        first, *_ = blocks(ROOT / "docs" / page, "yaml")
+        assert first == (ROOT / "docs" / "examples" / example).read_text()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_to_files_and_headings_that_exist(page):
-    for link in links(page):
+def test_links_lead_to_files_and_headings_that_exist():
+    of_pages = [(page, link) for page in PAGES for link in links(page) if not re.match(r"\w+:", link)]
+    for page, link in of_pages:
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
-        if re.match(r"\w+:", link):
-            continue
-        assert target.exists(), link
-        assert not anchor or anchor in anchors(target), link
+        assert target.exists(), f"{name_of(page)}: {link}"
+        assert not anchor or anchor in anchors(target), f"{name_of(page)}: {link}"
 
 
 def test_flags_that_the_text_names_exist():
@@ -336,10 +299,7 @@ def test_flags_that_are_the_same_as_in_sample_factory_exist():
 
 
 def test_the_page_of_flags_is_what_the_script_makes_of_the_dataclasses():
-    page = make_flags_page.PAGE.read_text()
-    assert page == make_flags_page.page(), "run python scripts/documentation/make_flags_page.py"
-    assert page.count("| `--learning_rate` | number | `0.0001` |") == 1
-    assert "| `RUN` | path | must be given |" in page
+    assert make_flags_page.PAGE.read_text() == make_flags_page.page(), "run scripts/documentation/make_flags_page.py"
 
 
 def sentences_of_the_source():

@@ -101,11 +101,3 @@ def test_the_search_works_from_the_disk(site, browser):
     page.keyboard.type("frameskip")
     page.wait_for_selector(".md-search-result__item", timeout=60_000)
     page.close()
-
-
-def test_the_first_page_shows_the_animation_and_three_links(site, browser):
-    page = browser.new_page(viewport=TELEPHONE)
-    page.goto((site / "index.html").as_uri())
-    assert page.evaluate("document.querySelector('.md-content img').naturalWidth") > 300
-    assert page.locator(".start a").count() == 3
-    page.close()

@@ -1,9 +1,7 @@
 """The bench of what trainers learn: its table, its queue and its file of results, with stand-ins for the trainers."""
 
-import fcntl
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -11,22 +9,21 @@ import time
 from pathlib import Path
 
 import bench_learning
+import numpy as np
 import pytest
 import stand_in_trainer
 import yaml
-from bench_learning import machine_lock
-from learning import tasks, turns
-from learning.options import Options
+from bench_learning import Options
+from gymnasium.utils.env_checker import check_env
+from learning import tasks
 from learning.results import Results
-from learning.trainers import sample_factory, sb3, trainer, trees
-from learning.trainers.own import Own
-from learning.trainers.sample_factory import SampleFactory
-from learning.trainers.sb3 import StableBaselines3
-from learning.trainers.trainer import Order, first_at_least
 from pages import ROOT
+from peers import sample_factory, sb3, trainer, trees
 from peers.options import kind_of
-from peers.sample_factory import RETURNS
-from peers.trainer import ReturnReport
+from peers.own import Own
+from peers.sample_factory import RETURNS, SampleFactory
+from peers.sb3 import StableBaselines3
+from peers.trainer import Order
 from process_session import Ran
 from stand_in_trainer import StandIn
 from tensorboard.compat.proto.event_pb2 import Event
@@ -58,7 +55,7 @@ def records(tmp_path):
     return [json.loads(line) for line in (tmp_path / "results" / "results.jsonl").read_text().splitlines()]
 
 
-def test_trainers_take_turns_for_each_seed(monkeypatch, capsys, tmp_path):
+def test_trainers_take_turns_for_each_seed_and_only_what_is_missing_is_made(monkeypatch, capsys, tmp_path):
     first, second = StandIn("first"), StandIn("second", refuses=("Acrobot-v1",))
     words = ["--tasks", "CartPole-v1", "Acrobot-v1", "--seeds", "1", "2"]
     status, said = bench(monkeypatch, capsys, tmp_path, [first, second], *words)
@@ -71,20 +68,14 @@ def test_trainers_take_turns_for_each_seed(monkeypatch, capsys, tmp_path):
     assert (record["frames"], record["trained_frames"], record["at_least"]) == (150_000, 150_012, 490)
     assert record["stochastic"] == 101.0
     assert record.keys() >= {"machine", "versions", "commit", "settings", "deterministic", "seconds", "at"}
-
-
-def test_only_what_is_missing_is_made(monkeypatch, capsys, tmp_path):
-    trainer = StandIn("first")
+    first.made.clear()
     words = ["--tasks", "CartPole-v1", "--seeds"]
-    bench(monkeypatch, capsys, tmp_path, [trainer], *words, "1", "2")
-    _, said = bench(monkeypatch, capsys, tmp_path, [trainer], *words, "1", "2", "3")
-    assert "2 of 3 runs are there already, 1 are to be made" in said
-    assert [seed for _, seed in trainer.made] == [1, 2, 3]
-    bench(monkeypatch, capsys, tmp_path, [trainer], *words, "1", "--frames", "5000")
-    bench(monkeypatch, capsys, tmp_path, [trainer], *words, "1", "--episodes", "7")
-    assert [seed for _, seed in trainer.made] == [1, 2, 3, 1, 1]
-    bench(monkeypatch, capsys, tmp_path, [StandIn("first", commit="abc")], *words, "1")
-    assert len(records(tmp_path)) == 5
+    bench(monkeypatch, capsys, tmp_path, [first], *words, "1", "2", "3")
+    bench(monkeypatch, capsys, tmp_path, [first], *words, "1", "--frames", "5000")
+    for _ in range(2):
+        bench(monkeypatch, capsys, tmp_path, [first], *words, "1", "--episodes", "7")
+    assert [seed for _, seed in first.made] == [3, 1, 1]
+    assert len(list(tmp_path.glob("results/runs/first/CartPole-v1_150000_seed_1_*"))) == 2  # a folder for each
 
 
 def test_a_run_in_an_environment_that_has_changed_is_made_again(monkeypatch, capsys, tmp_path):
@@ -114,47 +105,32 @@ def test_states_and_flags_of_this_project_are_trainers_each(tmp_path, monkeypatc
 def test_a_run_that_fails_is_recorded_and_made_again_only_when_asked(monkeypatch, capsys, tmp_path):
     words = ["--tasks", "CartPole-v1", "--seeds", "1"]
     failing, other = StandIn("failing", fails=True), StandIn("other")
-    status, said = bench(monkeypatch, capsys, tmp_path, [failing, other], *words)
+    absent = StandIn("absent", cannot_be_installed=True)
+    status, said = bench(monkeypatch, capsys, tmp_path, [failing, other, absent], *words)
     assert status == 1
-    assert "failed: no memory left" in said
-    assert [each["state"] for each in records(tmp_path)] == ["failed", "finished"]
-    assert records(tmp_path)[0]["why"] == "no memory left"
+    assert said.count("CartPole-v1: without absent (pip failed)") == 1
+    assert [(each["state"], each.get("why")) for each in records(tmp_path)] == [
+        ("failed", "no memory left"),
+        ("finished", None),
+    ]
     status, _ = bench(monkeypatch, capsys, tmp_path, [failing, other], *words)
     assert (status, len(failing.made)) == (1, 1)
-    mended = StandIn("failing")
-    status, _ = bench(monkeypatch, capsys, tmp_path, [mended, other], *words, "--retry")
-    assert (status, len(mended.made), len(other.made)) == (0, 1, 1)
-
-
-def test_a_trainer_that_cannot_be_installed_is_left_out(monkeypatch, capsys, tmp_path):
-    trainers = [StandIn("absent", cannot_be_installed=True), StandIn("there")]
-    status, said = bench(monkeypatch, capsys, tmp_path, trainers, "--tasks", "CartPole-v1", "--seeds", "1")
-    assert (status, said.count("CartPole-v1: without absent (pip failed)")) == (0, 1)
-    assert [each["trainer"] for each in records(tmp_path)] == ["there"]
-
-
-def test_a_task_may_have_fewer_seeds():
-    chosen = turns.all_turns(Options(), [TABLE["atari_breakout"]], [StandIn("first")], print)
-    assert [turn.order.seed for turn in chosen] == [1]
+    fixed = StandIn("failing")
+    status, _ = bench(monkeypatch, capsys, tmp_path, [fixed, other], *words, "--retry")
+    assert (status, len(fixed.made), len(other.made)) == (0, 1, 1)
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "named"),
     [
-        (["--tasks", "CartPole"], "tasks has CartPole: did you mean CartPole-v1?"),
-        (["--tasks", "x"], "tasks has x: name one of CartPole-v1, Acrobot-v1"),
-        (["--trainers", "stable_baseline3"], "trainers has stable_baseline3: did you mean stable_baselines3?"),
-        (["--own", "no_such_branch"], "own has no_such_branch: there is no such commit here"),
+        (["--tasks", "CartPole"], "did you mean CartPole-v1?"),
         (["--own", "--exec=x"], "own"),
-        (["--seeds", "1", "1"], "seeds is 1 1: name at least one, and each once"),
-        (["--seeds", "-1"], "seeds is -1: each from 0"),
-        (["--frames", "0"], "frames is 0: at least 1"),
-        (["--task", "CartPole-v1"], "did you mean --tasks"),
-        (["--table", "/nowhere/tasks.yaml"], "/nowhere/tasks.yaml cannot be read"),
-        (["--report"], "results.jsonl has no result of these tasks: start without --report first"),
+        (["--seeds", "1", "1"], "seeds is 1 1"),
+        (["--table", "/nowhere/tasks.yaml"], "/nowhere/tasks.yaml"),
+        (["--report"], "results.jsonl"),
     ],
 )
-def test_a_mistake_is_answered_with_a_sentence_and_status_2(words, sentence, monkeypatch, capsys, tmp_path):
+def test_a_mistake_is_one_line_and_status_2(words, named, monkeypatch, capsys, tmp_path):
     told = ["bench_learning.py", "--results", str(tmp_path), "--lock", str(tmp_path / "lock"), *words]
     monkeypatch.setattr(sys, "argv", told)
     monkeypatch.setattr(signal, "signal", lambda *args: None)
@@ -162,77 +138,33 @@ def test_a_mistake_is_answered_with_a_sentence_and_status_2(words, sentence, mon
         bench_learning.main()
     error = capsys.readouterr().err
     assert end.value.code == 2
-    assert sentence in error
+    assert named in error
     assert len(error.strip().splitlines()) == 1
 
 
-def test_a_second_bench_is_told_who_has_the_machine(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(sys, "argv", ["bench_learning.py", "--tasks", "doom_basic"])
-    path = tmp_path / "lock"
-    with (
-        machine_lock(path),
-        pytest.raises(ValueError, match=rf"process {os.getpid()} \(.*doom_basic.*wait"),
-    ):
-        machine_lock(path).__enter__()
-    with machine_lock(path), path.open() as file, pytest.raises(BlockingIOError):
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with machine_lock(path):  # it is free again
-        told = ["--results", str(tmp_path / "r"), "--lock", str(path), "--tasks", "CartPole-v1", "--seeds", "1"]
-        monkeypatch.setattr(sys, "argv", ["bench_learning.py", *told])
-        monkeypatch.setattr(bench_learning, "_trainers", lambda options: [StandIn("first")])
-        monkeypatch.setattr(signal, "signal", lambda *args: None)
-        with pytest.raises(SystemExit) as end:
-            bench_learning.main()
-    assert end.value.code == 2
-    assert "has the machine" in capsys.readouterr().err
-
-
-def test_a_second_bench_on_the_same_results_is_refused(monkeypatch, capsys, tmp_path):
-    with run_lock.held(tmp_path / "results"):
+@pytest.mark.parametrize("held", ["lock", "results"])
+def test_a_second_bench_of_the_machine_or_of_the_results_is_refused(held, monkeypatch, capsys, tmp_path):
+    with run_lock.held(tmp_path / held):
         status, _ = bench(monkeypatch, capsys, tmp_path, [StandIn("first")], "--tasks", "CartPole-v1", "--seeds", "1")
     assert status == 2
     assert not (tmp_path / "results" / "results.jsonl").exists()
 
 
-def test_lines_that_another_bench_has_written_meanwhile_stay(tmp_path):
-    ours, others = Results(tmp_path / "results.jsonl"), Results(tmp_path / "results.jsonl")
-    turn = turns.all_turns(Options(seeds=(1,)), [TABLE["CartPole-v1"]], [StandIn("first")], print)[0]
-    record = {**turn.described(), "state": "failed", "why": "a test"}
-    for results, seed in ((ours, 1), (ours, 2), (others, 3)):
-        results.append({**record, "seed": seed})
-    assert [each["seed"] for each in Results(tmp_path / "results.jsonl").records] == [1, 2, 3]
-
-
-def test_each_run_has_a_folder_of_its_own(monkeypatch, capsys, tmp_path):
-    words = ["--tasks", "CartPole-v1", "--seeds", "1", "--episodes"]
-    for episodes in ("7", "8", "8"):
-        bench(monkeypatch, capsys, tmp_path, [StandIn("first")], *words, episodes)
-    assert len(list(tmp_path.glob("results/runs/first/CartPole-v1_150000_seed_1_*"))) == 2
-
-
-def test_the_last_line_may_be_unfinished(tmp_path):
+def test_the_last_line_may_be_unfinished_and_no_other_may_be_broken(tmp_path):
     path = tmp_path / "results.jsonl"
+    names = ("trainer", "title", "task", "frames", "settings", "state")
+    record = dict.fromkeys(names, "x")
     results = Results(path)
-    turn = turns.all_turns(Options(seeds=(1, 2, 3)), [TABLE["CartPole-v1"]], [StandIn("first")], print)[0]
-    record = {**turn.described(), "state": "failed", "why": "a test"}
     for seed in (1, 2):
         results.append({**record, "seed": seed, "why": float("nan")})
-    assert not Results(path).has_unfinished_line
-    whole = path.read_bytes()
-    for tail in (b'{"trainer": "fir', b"\0\0\0\n", b"{}", b'{"trainer": "x"}\n\n'):
-        path.write_bytes(whole + tail)
-        results = Results(path)
-        assert (len(results.records), results.has_unfinished_line) == (2, True)
-        results.append({**record, "seed": 3})
-        again = Results(path)
-        assert ([each["seed"] for each in again.records], again.has_unfinished_line) == ([1, 2, 3], False)
-    path.write_bytes(whole.rstrip(b"\n"))  # a whole line without its end
+    with path.open("ab") as file:
+        file.write(b'{"trainer": "fir')
     results = Results(path)
-    assert (len(results.records), results.has_unfinished_line) == (2, False)
+    assert len(results.records) == 2
     results.append({**record, "seed": 3})
-    assert len(Results(path).latest()) == 3
-    path.write_bytes(b"no json\n" + whole)
-    with pytest.raises(ValueError, match=r"line 1 is no result"):
+    assert [each["seed"] for each in Results(path).latest().values()] == [1, 2, 3]
+    path.write_bytes(b"no json\n" + path.read_bytes())
+    with pytest.raises(ValueError, match="line 1"):
         Results(path)
 
 
@@ -265,64 +197,35 @@ def descendants(pid):
     return [each for child in children for each in (child, *descendants(child))]
 
 
-def test_the_first_report_at_the_score_counts():
-    returns = [ReturnReport(1.0, 100, 5.0), ReturnReport(2.0, 200, 9.0), ReturnReport(3.0, 300, 8.0)]
-    assert first_at_least(returns, 8.0).frames == 200
-    assert first_at_least(returns, 9.5) is None
-    assert first_at_least(returns, None) is None
-
-
-@pytest.mark.parametrize("task", [*TABLE.values(), *STRATEGY_GAMES.values()], ids=[*TABLE, *STRATEGY_GAMES])
-def test_every_row_names_environments_that_the_trainers_know(task, tmp_path):
+def test_every_row_names_environments_that_the_trainers_know(tmp_path):
     peers = {"stable_baselines3": StableBaselines3(tmp_path), "sample_factory": SampleFactory(tmp_path)}
-    for name, peer in peers.items():
-        assert (peer.refusal(task) is None) == (name in task.peers)
-        if name in task.peers:
-            settings = peer.settings(Order(task, 4_000, 1, 10, "cpu"))
-            assert json.loads(json.dumps(settings)) == settings
-    why = Own(trees.tree_of("tree", tmp_path)).refusal(task)
-    assert why is None or "install" in why or "cannot be imported" in why
-    assert task.at_least is None or task.normalised(task.at_least) == 1.0
-    assert task.random is None or task.normalised(task.random) == 0.0
+    own = Own(trees.tree_of("tree", tmp_path))
+    for task in [*TABLE.values(), *STRATEGY_GAMES.values()]:
+        for name, peer in peers.items():
+            assert (peer.refusal_of(task) is None) == (name in task.peers)
+            if name in task.peers:
+                settings = peer.settings(Order(task, 4_000, 1, 10, "cpu"))
+                assert json.loads(json.dumps(settings)) == settings
+        why = own.refusal_of(task)
+        assert why is None or "install" in why or "cannot be imported" in why
+        assert task.at_least is None or task.normalised(task.at_least) == 1.0
+        assert task.random is None or task.normalised(task.random) == 0.0
 
 
-@pytest.mark.parametrize("task", STRATEGY_GAMES.values(), ids=list(STRATEGY_GAMES))
-def test_strategy_games_are_trained_with_settings_that_there_are(task):
+def test_strategy_games_are_trained_with_settings_that_there_are():
     pytest.importorskip("numba")
-    flags = {"env": task.env, "train_for_env_frames": task.frames, **task.flags}
-    config = cli.parse(cli.arguments(flags))
-    assert ("curriculum" in config.environment.kwargs) == task.name.endswith("_curriculum")
-    assert envs.describe(task.env, config.environment).num_agents == 1
+    for task in STRATEGY_GAMES.values():
+        config = cli.parse(cli.arguments({"env": task.env, "train_for_env_frames": task.frames, **task.flags}))
+        assert ("curriculum" in config.environment.kwargs) == task.name.endswith("_curriculum")
+        assert envs.describe(task.env, config.environment).num_agents == 1
 
 
-def test_one_row_is_enough_for_a_new_task(tmp_path):
+def test_a_wrong_row_is_refused(tmp_path):
     path = tmp_path / "tasks.yaml"
-    row = {"frames": 100, "at_least": 0.9, "random": 0.5, "flags": {"core": "gru"}}
-    path.write_text(yaml.safe_dump({"toy_memory": row}))
-    (task,) = tasks.chosen(tasks.read(path), ["toy_memory"])
-    assert (task.env, task.flags, task.peers) == ("toy_memory", {"core": "gru"}, {})
-    assert envs.describe(task.env, envs.EnvOptions()).num_agents == 1
-    assert task.normalised(0.7) == pytest.approx(0.5)
-    assert tasks.Task("x", "x", 10).normalised(3.0) is None
-
-
-@pytest.mark.parametrize(
-    ("row", "sentence"),
-    [
-        ({"frames": 100, "steps": 3}, "task new: there is no column steps"),
-        ({"at_least": 3}, "task new: frames is missing"),
-        ({"frames": -1}, "task new: frames is -1"),
-        ({"frames": 10, "at_least": "many"}, "task new: at_least is many"),
-        ({"frames": 10, "random": float("nan")}, "task new: random is nan"),
-        ({"frames": 10, "sample_factory": {"name": "x"}}, "task new: "),
-        (3, "is no table of tasks"),
-    ],
-)
-def test_a_wrong_row_is_answered_with_a_sentence(row, sentence, tmp_path):
-    path = tmp_path / "tasks.yaml"
-    path.write_text(yaml.safe_dump({"new": row}))
-    with pytest.raises(ValueError, match=re.escape(sentence)):
-        tasks.read(path)
+    for row in ({"frames": 100, "steps": 3}, {"at_least": 3}, {"frames": 10, "random": float("nan")}, 3):
+        path.write_text(yaml.safe_dump({"new": row}))
+        with pytest.raises(ValueError, match=r"tasks.yaml"):
+            tasks.read(path)
 
 
 def test_a_commit_is_checked_out_beside_the_working_tree(tmp_path, monkeypatch):
@@ -336,7 +239,7 @@ def test_a_commit_is_checked_out_beside_the_working_tree(tmp_path, monkeypatch):
         subprocess.run([*git, "add", "."], check=True)
         subprocess.run([*git, "commit", "--quiet", "--message", text], check=True)
     monkeypatch.setattr(trees, "REPOSITORY", tmp_path / "clone")
-    with pytest.raises(ValueError, match=r"own has HEAD~2: it is from before sf/__main__.py"):
+    with pytest.raises(ValueError, match="HEAD~2"):
         trees.tree_of("HEAD~2", tmp_path / "trees")
     tree, earlier = (trees.tree_of(name, tmp_path / "trees") for name in ("tree", "HEAD~1"))
     assert tree.commit == trees.tree_of("HEAD", tmp_path).commit != earlier.commit
@@ -350,7 +253,7 @@ def test_a_commit_is_checked_out_beside_the_working_tree(tmp_path, monkeypatch):
     tree.require_unchanged()
     (tmp_path / "clone" / "sf" / "new.py").write_text("new")
     with_new = trees.state_of_working_tree()
-    with pytest.raises(ValueError, match=re.escape(f"the working tree was {tree.commit} and is {with_new}")):
+    with pytest.raises(ValueError, match="working tree"):
         tree.require_unchanged()
     module.write_text("third")
     assert len({tree.commit, with_new, trees.state_of_working_tree()}) == 3
@@ -372,16 +275,12 @@ def test_the_progress_of_sample_factory_is_in_the_end_of_its_log(tmp_path):
     assert sample_factory._frames_so_far(log) == 0
     log.write_text("\n".join([line.format(512), "x" * 30_000, line.format(1024), ""]))
     assert sample_factory._frames_so_far(log) == 1024
-    rest = "\n" + line.format(2048) + "\n"
-    log.write_text(line.format(512).ljust(sample_factory._TAIL + 1 - len(rest), "x") + rest)
-    assert log.read_text()[-sample_factory._TAIL :].startswith("[36m[2026")  # it begins within a colour
-    assert sample_factory._frames_so_far(log) == 2048
     log.write_text("\x1b[37mmain_loop: 20.3391\x1b[0m\n\x1b[37mCollected {0: 6144, 1: 10}, FPS: 302.1\x1b[0m\n")
     assert sample_factory._frames(log) == 6154
     log.write_text("\x1b[37mAvg episode reward: -0.514\x1b[0m\n(0, -0.51399)\n")
     assert sample_factory._played(log) == -0.51399
     log.write_text("Traceback\nAssertionError: no checkpoint\n")
-    with pytest.raises(trainer.RunError, match=r"AssertionError: no checkpoint \(log\)"):
+    with pytest.raises(trainer.RunError, match="no checkpoint"):
         sample_factory._played(log)
 
 
@@ -407,14 +306,14 @@ def test_stable_baselines3_trains_for_the_frames_and_plays_with_other_seeds(prog
     logs["train.log"] = "\n".join(json.dumps(dict(zip(names, values, strict=True))) for values in said)
     logs["play.log"] = 'a warning\n{"mean_returns": {"stochastic": 18.0, "deterministic": 21.0}}\n'
     trainer_there = StableBaselines3(tmp_path / "peers")
-    outcome = trainer_there.run(Order(TABLE["atari_pong"], 4_001, 3, 10, "cpu"), tmp_path)
+    outcome = trainer_there.learn(Order(TABLE["atari_pong"], 4_001, 3, 10, "cpu"), tmp_path)
     assert outcome == trainer.Outcome(4_096, 30.0, 0, 20.5, 18.0, 21.0, 2_800, 12.0)
     task, played = json.loads(asked[0][2]), json.loads(asked[1][3])
     assert (task["n_timesteps"], task["seed"], task["to_return"], task["save_to"]) == (1_001, 3, 19, str(tmp_path))
     assert json.loads(asked[1][2]) == task
     assert played == {"episodes": 10, "seed": 1_000_003}
-    with pytest.raises(trainer.RunError, match="it ended after 4,096 of 5,000 frames"):
-        trainer_there.run(Order(TABLE["atari_pong"], 5_000, 3, 10, "cpu"), tmp_path)
+    with pytest.raises(trainer.RunError, match="4,096"):
+        trainer_there.learn(Order(TABLE["atari_pong"], 5_000, 3, 10, "cpu"), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -439,7 +338,7 @@ def test_sample_factory_is_evaluated_where_it_can_be(name, program, expected, nu
         values = [Summary.Value(tag=tag, simple_value=value), Summary.Value(tag=length, simple_value=10.0)]
         writer.add_event(Event(wall_time=at, step=int(20 * at), summary=Summary(value=values)))
     writer.close()
-    outcome = SampleFactory(tmp_path / "peers").run(Order(task, 4_000, 3, 10, "cpu"), tmp_path)
+    outcome = SampleFactory(tmp_path / "peers").learn(Order(task, 4_000, 3, 10, "cpu"), tmp_path)
     assert (outcome.training, outcome.stochastic, outcome.deterministic) == pytest.approx(expected)
     assert (outcome.trained_frames, outcome.frames_to_score, outcome.seconds_to_score) == (4_096, 2_400, 20.0)
     assert program in asked[0]
@@ -472,3 +371,57 @@ def test_this_project_trains_and_is_evaluated(tmp_path):
     assert record["seconds_to_score"] <= record["seconds"] <= record["seconds_with_evaluation"]
     assert record["left_behind"] == 0
     assert record["trainer"] == f"own@{record['commit']} layer_norm=true encoder_mlp_layers=16 8"
+
+
+@pytest.fixture
+def environments_found(monkeypatch):
+    monkeypatch.syspath_prepend(str(tasks.ENVIRONMENTS))
+
+
+def play(env, choose, num_episodes):
+    returns = []
+    for seed in range(num_episodes):
+        obs, _ = env.reset(seed=seed)
+        returns.append(0.0)
+        over = False
+        while not over:
+            obs, reward, terminated, truncated, _ = env.step(choose(obs))
+            returns[-1] += reward
+            over = terminated or truncated
+    return returns
+
+
+@pytest.mark.usefixtures("environments_found")
+def test_the_ball_is_reached_by_a_player_that_sees_it():
+    from reach_camera import Reach  # noqa: PLC0415
+
+    def towards_the_ball(picture):
+        white, red = ((picture == color).all(axis=-1).nonzero() for color in ((255, 255, 255), (255, 0, 0)))
+        if not len(red[0]):
+            return np.zeros(2)  # it is covered
+        away = np.array([red[1].mean() - white[1].mean(), red[0].mean() - white[0].mean()])
+        return np.clip(away / 5, -1, 1)
+
+    env = Reach()
+    check_env(env, skip_render_check=True)
+    assert -12 < np.mean(play(env, towards_the_ball, 20)) < -3
+    assert np.mean(play(env, lambda picture: np.zeros(2), 20)) < -30
+
+
+@pytest.mark.usefixtures("environments_found")
+def test_the_maze_asks_for_the_sign_at_its_start():
+    from t_maze import TMaze  # noqa: PLC0415
+
+    signs = []
+
+    def with_memory(obs):
+        if obs[0]:
+            signs.append(obs[0])
+        return 0 if not obs[1] else (2 if signs[-1] > 0 else 1)
+
+    env = TMaze()
+    check_env(env, skip_render_check=True)
+    assert play(env, with_memory, 30) == [1.0] * 30
+    without = play(env, lambda obs: 2 if obs[1] else 0, 200)
+    assert set(without) == {1.0, -1.0}
+    assert abs(np.mean(without)) < 0.3

@@ -3,13 +3,10 @@
 import json
 import math
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from importlib.metadata import version
-from pathlib import Path
 from unittest import mock
 
 import bench_peers
@@ -17,7 +14,7 @@ import pytest
 import stand_in_peer
 from faults import processes
 from pages import PAGES, ROOT, commands
-from peers import own, puffer, sample_factory, sb3, virtual_envs
+from peers import own, puffer, sample_factory, sb3
 from peers.gsde import ExploringAsTrained
 from peers.options import Options
 from peers.trainer import Report, Result, ReturnReport, reports_in_json, result_of
@@ -31,6 +28,7 @@ from sf.tools.commands import cli
 COMMAND = "scripts/bench_peers.py --env doom_battle"
 SMALL = ["--env", "doom_basic", "--rounds", "1", "--num_workers", "1", "--num_envs_per_worker", "2"]
 SMALL += ["--rollout", "8", "--batch_size", "16", "--warm_up_seconds", "30"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "scripts"), str(ROOT)])}
 OWN_FLAGS = "--own_flags=--learner_threads 1 --train_for_env_steps 2400"
 
 
@@ -50,119 +48,82 @@ def peers_dir(tmp_path):
 
 
 @pytest.mark.long
-def test_the_command_of_the_page_compares(peers_dir, tmp_path):
+def test_the_command_of_the_page_compares_all_trainers_in_turn(peers_dir, tmp_path):
     (command,) = (c for page in PAGES for c in commands(page) if c[1:4] == COMMAND.split())
-    words = [*command[2:], *SMALL, OWN_FLAGS, "--peers_dir", str(peers_dir), "--json", str(tmp_path / "peers.json")]
-    script = [sys.executable, str(ROOT / "scripts" / "bench_peers.py")]
-    done = subprocess.run([*script, *words], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    record = json.loads((tmp_path / "peers.json").read_text())
-    (pair,), (ratio,) = record["rounds"], record["ratios"]["sample_factory"]
-    peer, own = pair["sample_factory"], pair["own"]
-    assert peer["steady_frames_per_second"] == pytest.approx(stand_in_peer.FRAMES_PER_SECOND, rel=0.01)
-    assert peer["env_frames"] == stand_in_peer.FRAMES[-1]
-    assert own["env_frames"] > 0
-    assert ratio == own["steady_frames_per_second"] / peer["steady_frames_per_second"]
-    assert peer["left_behind"] == own["left_behind"] == 0
-    assert f"| median |  |  | {record['median_ratios']['sample_factory']:.2f} |" in done.stdout
-    asked = (tmp_path / "asked").read_text().splitlines()
-    assert "install --quiet sample-factory==2.1.1 " in asked[0]
-    assert " torch==" in asked[0]
-    assert len(asked) == 2
-    assert record["settings"]["own"]["env"] == "doom_basic"
-    assert (
-        record["settings"]["sample_factory"].items() >= {"env": "doom_basic", "rollout": "8", "device": "cpu"}.items()
-    )
-    assert record["command"][1:] == words
-
-
-@pytest.mark.long
-def test_all_trainers_run_in_turn(peers_dir, tmp_path):
-    words = [*SMALL, OWN_FLAGS, "--env", "atari_pong", "--peers", "sample_factory", "stable_baselines3"]
-    words += ["--seconds", "30", "--peers_dir", str(peers_dir), "--json", str(tmp_path / "peers.json")]
+    words = [*command[2:], *SMALL, OWN_FLAGS, "--env", "atari_pong", "--seconds", "30"]
+    words += ["--peers", "sample_factory", "stable_baselines3"]
+    words += ["--peers_dir", str(peers_dir), "--json", str(tmp_path / "peers.json")]
     script = [sys.executable, str(ROOT / "scripts" / "bench_peers.py")]
     done = subprocess.run([*script, *words], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads((tmp_path / "peers.json").read_text())
     names = ["sample_factory", "stable_baselines3", "own"]
     assert [*record["rounds"][0]] == [*record["settings"]] == [*record["versions"]] == names
+    (results,) = record["rounds"]
     for peer in names[:-1]:
-        result = record["rounds"][0][peer]
-        assert result["steady_frames_per_second"] == pytest.approx(stand_in_peer.FRAMES_PER_SECOND, rel=0.01)
-        assert result["seconds_to_return"] is None
+        assert results[peer]["steady_frames_per_second"] == pytest.approx(stand_in_peer.FRAMES_PER_SECOND, rel=0.01)
+        assert results[peer]["env_frames"] == stand_in_peer.FRAMES[-1]
+        assert results[peer]["left_behind"] == results["own"]["left_behind"] == 0
+        rate = results["own"]["steady_frames_per_second"]
+        assert record["ratios"][peer] == [rate / results[peer]["steady_frames_per_second"]]
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert " sample-factory==2.1.1 " in asked[0]
+    assert " torch==" in asked[0]
+    assert len(asked) == 4
+    flags = {"env": "atari_pong", "rollout": "8", "device": "cpu"}
+    assert record["settings"]["sample_factory"].items() >= flags.items()
     assert record["settings"]["stable_baselines3"]["env_id"] == "PongNoFrameskip-v4"
-    assert record["versions"]["own"].keys() >= {"torch", "gymnasium", "ale-py"}
+    assert record["command"][1:] == words
 
 
 @pytest.mark.parametrize(
-    ("flags", "sentence"),
+    ("flags", "name"),
     [
-        ({"env": "CartPole-v0"}, "env is CartPole-v0: name one of doom_*, atari_*, MuJoCo's, such as Hopper-v5, or"),
-        ({"env": "Hopper-v3"}, "env is Hopper-v3: name one of"),
-        ({"peers": ()}, "peers is empty: name at least one"),
-        ({"peers": ("sample_factory", "sample_factory")}, "peers is sample_factory sample_factory: name at least one"),
-        ({"seconds": 29.0}, "seconds is 29.0: at least 30"),
-        ({"warm_up_seconds": 5.0}, "warm_up_seconds is 5.0: at least 30, or 0"),
-        ({"seconds": float("nan")}, "seconds is nan: at least 30"),
-        ({"rounds": 0}, "rounds is 0: at least 1"),
-        ({"env": "atari_pong", "to_return": float("inf")}, "to_return is inf: name the return to reach"),
-        ({"env": "doom_basic", "to_return": 1.0}, "to_return is for atari_* and MuJoCo"),
-        ({"env": "CartPole-v1", "peers": ("pufferlib",), "to_return": 100.0}, "to_return is not for pufferlib"),
+        ({"env": "CartPole-v0"}, "env is CartPole-v0"),
+        ({"peers": ()}, "peers is empty"),
+        ({"peers": ("sample_factory", "sample_factory")}, "peers is"),
+        ({"seconds": float("nan")}, "seconds is nan"),
+        ({"warm_up_seconds": 5.0}, "warm_up_seconds"),
+        ({"rounds": 0}, "rounds is 0"),
+        ({"env": "atari_pong", "to_return": float("inf")}, "to_return is inf"),
+        ({"env": "doom_basic", "to_return": 1.0}, "to_return"),
+        ({"env": "CartPole-v1", "peers": ("pufferlib",), "to_return": 100.0}, "to_return"),
     ],
 )
-def test_a_wrong_flag_is_answered_with_a_sentence(flags, sentence):
-    with pytest.raises(ValueError, match=re.escape(sentence)):
+def test_a_wrong_flag_is_refused(flags, name):
+    with pytest.raises(ValueError, match=name):
         Options(**flags)
-
-
-@pytest.mark.parametrize(
-    ("peer", "env", "why"),
-    [
-        (sb3.SB3, "doom_battle", "Stable-Baselines3 is run on atari_* and Ant, HalfCheetah, Hopper, Walker2d"),
-        (sb3.SB3, "Reacher-v5", "not on Reacher-v5"),
-        (sb3.SB3, "atari_tetris", "not on atari_tetris"),
-        (sample_factory.SAMPLE_FACTORY, "Pusher-v5", "Sample Factory has no Pusher-v5"),
-        (sample_factory.SAMPLE_FACTORY, "CartPole-v1", "Sample Factory has no CartPole-v1"),
-        (puffer.PUFFER, "doom_battle", "PufferLib is run on its own CartPole-v1, not on doom_battle"),
-        (own.OWN, "atari_pnog", "did you mean atari_pong?"),
-    ],
-)
-def test_a_trainer_says_that_it_does_not_know_an_environment(peer, env, why):
-    assert why in peer.refusal(env)
 
 
 def test_a_peer_that_does_not_know_the_environment_ends_the_command_before_anything_is_installed(monkeypatch, tmp_path):
     words = ["--env", "doom_basic", "--peers", "stable_baselines3", "--peers_dir", str(tmp_path / "peers")]
     monkeypatch.setattr(sys, "argv", ["bench_peers.py", *words])
     monkeypatch.setattr(bench_peers.signal, "signal", lambda *_: None)
-    with pytest.raises(SystemExit, match="Stable-Baselines3 is run on"):
+    with pytest.raises(SystemExit, match="not on doom_basic"):
         bench_peers.main()
     assert not (tmp_path / "peers").exists()
 
 
-@pytest.mark.parametrize(
-    ("env", "there"),
-    [
-        ("doom_battle", "doom_battle"),
-        ("atari_pong", "atari_pong"),
-        ("atari_space_invaders", "atari_spaceinvaders"),
-        ("atari_asteroids", "atari_asteroid"),
-        ("Hopper-v5", "mujoco_hopper"),
-        ("Walker2d-v4", "mujoco_walker"),
-    ],
-)
-def test_sample_factory_has_names_of_its_own(env, there):
-    assert sample_factory.name_there(env) == there
-    assert sample_factory.refusal(env) is None
-
-
-def test_stable_baselines3_gets_the_game_and_the_settings_of_its_zoo():
+def test_peers_are_run_where_both_have_the_environment(tmp_path):
+    names = {
+        "doom_battle": "doom_battle",
+        "atari_space_invaders": "atari_spaceinvaders",
+        "atari_asteroids": "atari_asteroid",
+        "Hopper-v5": "mujoco_hopper",
+        "Walker2d-v4": "mujoco_walker",
+    }
+    assert {env: sample_factory.name_there(env) for env in names} == names
     assert sb3.settings_for("atari_space_invaders")["env_id"] == "SpaceInvadersNoFrameskip-v4"
-    assert sb3.settings_for("atari_pong")["ppo"]["learning_rate"] == "lin_2.5e-4"
     assert sb3.settings_for("Hopper-v5")["ppo"]["gamma"] == 0.999
-    assert json.loads(json.dumps(sb3.settings_for("HalfCheetah-v5"))) == sb3.settings_for("HalfCheetah-v5")
-    assert sb3.settings_for("MiniGrid-DoorKey-5x5-v0")["wrapper"] == "minigrid.wrappers:FlatObsWrapper"
     assert sb3.settings_for("MiniGrid-FourRooms-v0") is None  # another task than the one that the zoo has settings for
+    refused = {
+        sb3.StableBaselines3: ("doom_battle", "Reacher-v5", "atari_tetris"),
+        sample_factory.SampleFactory: ("Pusher-v5", "CartPole-v1"),
+        puffer.PufferLib: ("doom_battle",),
+    }
+    for peer, unknown in refused.items():
+        assert all(env in peer(tmp_path).refusal(env) for env in unknown)
+    assert "atari_pong" in own.refusal("atari_pnog")
 
 
 @pytest.mark.parametrize(
@@ -182,13 +143,10 @@ def test_state_dependent_noise_of_stable_baselines3_is_drawn_as_in_training(with
     assert model.policy.reset_noise.call_args_list == [mock.call(4)] * len(drawn_at)
 
 
-@pytest.mark.parametrize("program", [sb3.PROGRAM, sb3.PROGRAM.with_name("evaluate_with_sb3.py"), puffer.PROGRAM])
+@pytest.mark.parametrize("program", [sb3.PROGRAM, sb3.EVALUATE, puffer.PROGRAM], ids=lambda program: program.stem)
 def test_the_programs_of_peers_need_nothing_of_this_project(program):
-    source = program.read_text()
-    compile(source, program, "exec")
-    assert not any(
-        line.startswith(("from peers", "import peers", "from sf", "import sf")) for line in source.splitlines()
-    )
+    imported = [line.split()[1] for line in program.read_text().splitlines() if line.startswith(("from ", "import "))]
+    assert not {"peers", "sf", "learning"} & {module.partition(".")[0] for module in imported}
 
 
 def test_pufferlib_gets_rollout_and_batch_size_and_its_own_flags_last():
@@ -204,16 +162,8 @@ def test_the_build_file_of_pufferlib_is_changed_or_the_one_that_is_another_is_re
     assert "download" not in setup
     assert "nvcc" not in setup
     assert "cartpole" in setup
-    with pytest.raises(ValueError, match=r"has no 'download_box2d\(BOX2D_NAME\)': the changes are for another version"):
+    with pytest.raises(ValueError, match="BOX2D_NAME"):
         puffer.changed(there.replace("BOX2D_NAME", "BOX3D"))
-
-
-def test_pip_is_called_where_a_package_is_missing_or_another_version():
-    python = Path(sys.executable)
-    there = version("torch").split("+")[0]
-    assert virtual_envs.has(python, [f"torch=={there}", "PyYAML", "numpy<9", "gymnasium[box2d]"])
-    for wrong in ("torch==1.0", "no-such-package", "numpy<1"):
-        assert not virtual_envs.has(python, ["PyYAML", wrong])
 
 
 def test_of_sample_factory_reports_count_from_the_first_batch_on():
@@ -241,28 +191,15 @@ def test_the_first_report_that_reaches_the_return_counts():
     assert (result.seconds_to_return, result.frames_to_return, result.mean_return) == (None, None, 7.0)
 
 
-def test_a_return_may_be_reached_before_the_rate_can_be_measured():
+def test_a_short_run_is_a_result_only_where_a_return_was_asked_for():
     result = result_of("a trainer", "", [], [ReturnReport(95.0, 60, 5.0)], 5.0, Ran(90.0, 96.0, 0))
     assert (result.steady_frames_per_second, result.env_frames, result.seconds) == (None, 60, 5.0)
     assert result.seconds_to_return == 5.0
-
-
-@pytest.mark.parametrize(
-    ("reports", "to_return", "status", "sentence"),
-    [
-        ([Report(95.0, 60)], None, None, "a trainer trained too little: raise --seconds. Its log ends:\nNo such game"),
-        ([], 5.0, None, "a trainer trained too little: raise --seconds. Its log ends:\nNo such game"),
-        ([Report(95.0, 60)], 5.0, 1, "a trainer ended with status 1. Its log ends:\nNo such game"),
-    ],
-)
-def test_a_run_without_figures_ends_with_its_log(reports, to_return, status, sentence):
-    with pytest.raises(SystemExit, match=re.escape(sentence)):
-        result_of("a trainer", "No such game", reports, [], to_return, Ran(90.0, 109.0, 0, status))
-
-
-def test_a_short_run_that_did_not_reach_the_return_is_a_result():
     result = result_of("a trainer", "", [Report(95.0, 60)], [], 5.0, Ran(90.0, 109.0, 0))
     assert (result.steady_frames_per_second, result.mean_return, result.seconds_to_return) == (None, None, None)
+    for reports, goal, status in (([Report(95.0, 60)], None, None), ([], 5.0, None), ([Report(95.0, 60)], 5.0, 1)):
+        with pytest.raises(SystemExit, match="No such game"):
+            result_of("a trainer", "No such game", reports, [], goal, Ran(90.0, 109.0, 0, status))
 
 
 def test_returns_of_sample_factory_are_of_whole_games_and_of_100_episodes(tmp_path):
@@ -326,15 +263,11 @@ def test_the_table_says_which_trainer_did_not_reach_the_return():
     reached = Result(None, 5_000, 12.0, 0, 20.0, 12.0, 5_000)
     slower = Result(800.0, 9_000, 30.0, 0, 18.0, 24.0, 7_000)
     failed = Result(900.0, 50_000, 60.0, 0, 3.25)
-    early = Result(900.0, 8_000, 60.0, 0)
-    rounds = [{"sample_factory": peer, "own": reached} for peer in (slower, failed, early)]
+    rounds = [{"sample_factory": peer, "own": reached} for peer in (slower, failed)]
     options = Options(env="Hopper-v5", to_return=15.0)
     lines = bench_peers.as_text(options, {"cores": 2, "cpu": "a CPU"}, {"sample_factory": {}}, rounds).splitlines()
-    assert lines[-6] == "| 0 | 24.0 s, 7,000 (800) | 12.0 s, 5,000 (-) | 2.00 |"
-    assert lines[-5] == "| 1 | not reached: 3.2 in 60 s, 50,000 (900) | 12.0 s, 5,000 (-) | inf |"
-    assert lines[-4] == "| 2 | not reached: fewer than 100 episodes in 60 s, 8,000 (900) | 12.0 s, 5,000 (-) | inf |"
-    assert lines[-3] == "| median |  |  | inf |"
-    assert "inf where only the peer did not" in lines[-1]
+    assert lines[-5] == "| 0 | 24.0 s, 7,000 (800) | 12.0 s, 5,000 (-) | 2.00 |"
+    assert lines[-4] == "| 1 | not reached: 3.2 in 60 s, 50,000 (900) | 12.0 s, 5,000 (-) | inf |"
 
 
 def to_return(seconds):
@@ -345,11 +278,9 @@ def to_return(seconds):
     ("rounds", "ratios", "middle"),
     [
         (((150.0, 100.0), (150.0, None), (150.0, None)), [1.5, 0.0, 0.0], 0.0),
-        (((150.0, 100.0), (None, 100.0), (None, 100.0)), [1.5, math.inf, math.inf], math.inf),
         (((150.0, 100.0), (None, None)), [1.5, None], 1.5),
         (((None, None),), [None], None),
         (((150.0, 100.0), (250.0, 100.0)), [1.5, 2.5], 2.0),
-        (((150.0, 100.0), (150.0, None)), [1.5, 0.0], 0.0),
         (((150.0, 100.0), (None, 100.0)), [1.5, math.inf], 1.5),
         (((150.0, None), (None, 100.0)), [0.0, math.inf], 0.0),
     ],
@@ -367,7 +298,7 @@ def test_this_project_trains_for_its_time_though_the_preset_ends_sooner(tmp_path
     (tmp_path / "run.log").touch()
     for own_flags in ("", "--train_for_env_steps 2400"):
         with pytest.raises(SystemExit, match="failed"):
-            own.run(Options(env="doom_basic", own_flags=own_flags), Path(sys.executable), tmp_path, "run")
+            own.ThisProject().measure_speed(Options(env="doom_basic", own_flags=own_flags), tmp_path, "run")
     runs = [cli.parse(command[3:]).run for command in asked]
     assert [run.ends_by_steps for run in runs] == [False, True]
 
@@ -382,9 +313,7 @@ def test_a_program_is_interrupted_as_soon_as_it_is_done(tmp_path):
         ran = run_bounded(program, Path("log"), 900.0, lambda: asked.append(1) or len(asked) == 2)
         assert len(asked) == 2 and ran.left_behind == 0
     """
-    path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT)])
-    environment = {**os.environ, "PYTHONPATH": path}
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=ENVIRONMENT, check=True, timeout=60)
 
 
 def test_a_program_ends_with_the_one_that_runs_it(tmp_path):
@@ -393,9 +322,7 @@ def test_a_program_ends_with_the_one_that_runs_it(tmp_path):
         from process_session import run_bounded
         run_bounded(["sh", "-c", "echo $$ > started; exec sleep 1000"], Path("log"), 900.0)
     """
-    path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT)])
-    environment = {**os.environ, "PYTHONPATH": path}
-    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment) as runner:
+    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=ENVIRONMENT) as runner:
         started = tmp_path / "started"
         while not (started.exists() and started.read_text().strip()):
             assert runner.poll() is None

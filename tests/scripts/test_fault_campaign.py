@@ -1,18 +1,24 @@
-"""The fault campaign itself, short ones."""
+"""The fault campaign: short ones, what it holds a run to, and what it charges to which fault."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
 
-import fault_campaign
 import pytest
 import warm
-from faults import tasks
+from faults import bookkeeping, machine, of_runs, of_sweeps, session, shard, tasks
+from faults.bookkeeping import NotRecoveredError
 from faults.outcomes import Outcome, Results
 from faults.processes import alive_below, wait_until_gone
 from pages import ROOT, commands
 
+from sf.storage.run_dir import RunDir
 from sf.tools.commands import cli
 
 CAMPAIGN = ROOT / "scripts" / "fault_campaign.py"
@@ -56,30 +62,13 @@ def test_a_campaign_that_is_interrupted_prints_what_it_has_and_leaves_nothing():
     assert wait_until_gone(below, timeout_s=30.0) == set()
 
 
-@pytest.mark.parametrize("flag", ["--faults", "--jobs", "--minutes"])
-def test_a_campaign_of_nothing_is_refused(flag):
-    done = warm.run([sys.executable, CAMPAIGN, flag, "0"], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 2
-    assert f"{flag} is 0: above 0" in done.stderr
-
-
-def test_a_campaign_in_which_nothing_was_tried_has_status_1(monkeypatch):
-    monkeypatch.setattr(fault_campaign.machine, "obey_permissions", lambda: None)
-    monkeypatch.setattr(fault_campaign.signal, "signal", lambda *_: None)
-    monkeypatch.setattr(fault_campaign.Campaign, "run", lambda *_: None)
-    monkeypatch.setattr(sys, "argv", ["fault_campaign.py"])
-    with pytest.raises(SystemExit) as end:
-        fault_campaign.main()
-    assert end.value.code == 1
-
-
-@pytest.mark.parametrize("task", [task for task in tasks.TASKS if task != "sweep"])
-def test_no_run_ends_by_itself(task, tmp_path, monkeypatch):
+def test_no_run_ends_by_itself(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))  # to which the folder of a task is added
-    tasks.folder(task)
-    run = cli.parse(tasks.flags(task, tmp_path)).run
-    assert not run.ends_by_steps
-    assert not run.ends_by_seconds
+    for task in tasks.TASKS.keys() - {"sweep"}:
+        tasks.folder(task)
+        run = cli.parse(tasks.flags(task, tmp_path)).run
+        assert not run.ends_by_steps
+        assert not run.ends_by_seconds
 
 
 @pytest.fixture
@@ -103,6 +92,166 @@ def test_the_table_of_a_campaign_comes_back_from_its_file(tmp_path, results):
     assert ["SIGINT", "3", "2", "4.0", "5.0", "2.0", "50", "3"] in rows
     assert ["rollout worker killed", "1", "0", "0.5", "0.5"] in rows  # what it has lost nobody knows
     assert "4 faults, 2 recovered" in said
-    assert "2 kinds, 2 minutes, commit abc1234, 2 cores, load 2 to 4" in said
-    assert "by task: toy 3, doom 1" in said
     assert "BROKEN toy, rollout worker killed: a counter fell" in said
+
+
+# What it holds a run to
+
+ITERATION = 64  # samples
+
+
+@pytest.fixture
+def plan():
+    config = SimpleNamespace(rollout=8, slots_per_iteration=ITERATION // 8)
+    return SimpleNamespace(config=config, num_actors=4, num_slots=4, num_policies=1)
+
+
+@pytest.mark.parametrize("line", ['{"loss": -Infinity}', '{"env_steps": 1'])
+def test_a_record_that_is_not_strict_json_is_found_once_it_is_whole(tmp_path, line):
+    run_dir = RunDir(tmp_path)
+    run_dir.metrics.write_text(f'{{"env_steps": 1}}\n{line}')
+    bookkeeping.require_files_in_order(run_dir)
+    run_dir.metrics.write_text(f'{{"env_steps": 1}}\n{line}\n')
+    with pytest.raises(NotRecoveredError, match="JSON"):
+        bookkeeping.require_files_in_order(run_dir)
+
+
+def test_a_checkpoint_that_is_not_whole_is_found(tmp_path):
+    run_dir = RunDir(tmp_path)
+    run_dir.checkpoints.mkdir()
+    (run_dir.checkpoints / "checkpoint_000001_000000000064.safetensors").write_bytes(b"a part")
+    with pytest.raises(NotRecoveredError, match="not whole"):
+        bookkeeping.require_files_in_order(run_dir)
+
+
+SNAPSHOT = '{"kind": "player", "name": "a", "policy": 1}'
+ANEW = '{"kind": "anew", "policy": 1, "env_steps": 5}'
+
+
+@pytest.mark.parametrize(
+    ("rows", "mistake"),
+    [([SNAPSHOT, SNAPSHOT], "joined twice"), ([SNAPSHOT, ANEW, ANEW], "begun anew 2 times and left 1 snapshots")],
+)
+def test_a_league_that_is_counted_wrongly_is_found(rows, mistake, tmp_path):
+    run_dir = RunDir(tmp_path)
+    (tmp_path / "league.jsonl").write_text("".join(f"{row}\n" for row in [SNAPSHOT, ANEW]))
+    bookkeeping.require_files_in_order(run_dir)
+    (tmp_path / "league.jsonl").write_text("".join(f"{row}\n" for row in rows))
+    with pytest.raises(NotRecoveredError, match=mistake):
+        bookkeeping.require_files_in_order(run_dir)
+
+
+def test_a_counter_that_falls_is_found():
+    records = [{"env_steps": 64, "policy_00/env_steps": 32}, {"env_steps": 128, "policy_00/env_steps": 16}]
+    bookkeeping.require_no_fall(records, num_policies=1)
+    with pytest.raises(NotRecoveredError, match="policy_00/env_steps fell"):
+        bookkeeping.require_no_fall(records, num_policies=2)
+
+
+def test_samples_that_nobody_stepped_or_that_are_nowhere_are_found(plan):
+    bookkeeping.require_balance(plan, 1000, 1000, 1000, num_replaced=0)
+    bookkeeping.require_balance(plan, 1200, 1000, 1300, num_replaced=0)
+    with pytest.raises(NotRecoveredError, match="only 1000 stepped"):
+        bookkeeping.require_balance(plan, 1000, 1100, 1000, num_replaced=0)
+    with pytest.raises(NotRecoveredError, match="more than the"):
+        bookkeeping.require_balance(plan, 2000, 1000, 2000, num_replaced=0)
+    bookkeeping.require_balance(plan, 2000, 1000, 2000, num_replaced=20)  # each may cost the slots that were filled
+
+
+def test_episodes_are_reported_or_lost():
+    summary = {"episodes": 90, "lost_episodes": 8}
+    bookkeeping.require_episodes(summary, steps_of_an_episode=8, stepped=800, slack=4)
+    with pytest.raises(NotRecoveredError, match="800 steps are 100 episodes"):
+        bookkeeping.require_episodes(summary | {"lost_episodes": 2}, steps_of_an_episode=8, stepped=800, slack=4)
+
+
+# What it charges to which fault
+
+NAMES = ["SIGINT", "learner killed"]
+
+
+class Running:
+    """A run to which everything may be done."""
+
+    exit_status = None
+
+    def finish(self):
+        pass
+
+    kill = wait_for_progress = wait_for_record = finish
+
+    def losses(self):
+        return 0, 0
+
+
+@pytest.fixture
+def take(tmp_path, monkeypatch):
+    """Takes a turn of two faults, with `start` for the start of a run. What is left, and the outcomes."""
+    monkeypatch.setattr(shard, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(shard, "_FAULT", {name: SimpleNamespace(name=name, do=lambda *_: None) for name in NAMES})
+    monkeypatch.setattr(shard._Campaign, "_require_nothing_left", lambda self: None)  # tests have some
+
+    def take(start):
+        outcomes = []
+        campaign = shard._Campaign(0, tmp_path, Random(0), outcomes.append, set(), time.monotonic())
+        campaign._log = tmp_path / "log"
+        monkeypatch.setattr(campaign, "_start", start)
+        left = campaign.take(shard.Turn("toy", NAMES, time.monotonic() + 100.0))
+        return left, [(outcome.fault, outcome.broken) for outcome in outcomes]
+
+    return take
+
+
+def test_each_fault_of_a_turn_has_an_outcome_and_a_run_that_does_not_start_is_charged_to_none(take):
+    def start(task):
+        raise NotRecoveredError("no run starts")
+
+    assert take(lambda task: Running()) == (0, [(name, None) for name in NAMES])
+    assert take(start) == (2, [("start of a run", "no run starts")])
+
+
+@pytest.mark.parametrize("fault", [of_runs.start_second_run, of_sweeps.start_second_sweep])
+def test_a_second_run_that_is_not_refused_is_not_waited_for_for_ever(fault, tmp_path, monkeypatch):
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\necho $$ > pid; echo it trains >&2; exec sleep 1000\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setattr(session, "patience", lambda seconds: 3.0)
+    monkeypatch.setattr(of_sweeps.tasks, "folder", lambda task: tmp_path)
+    running = SimpleNamespace(flags=[], arguments=[], folder=tmp_path, pick=lambda rng: None, exit_status=None)
+    with pytest.raises(NotRecoveredError, match="3 s: it trains"):
+        fault(running, Random(0))
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+
+
+DIES_SLOWLY = """if True:
+    import mmap, sys, time
+    file = open(sys.argv[1], "w+b")
+    file.truncate(4096)
+    memory = mmap.mmap(file.fileno(), 4096)
+    print("mapped", flush=True)
+    time.sleep(1.0)
+"""
+
+
+def test_memory_of_a_process_that_is_just_ending_is_found(tmp_path):
+    """In a process of its own: all its descendants count."""
+    code = f"""if True:
+        import subprocess, sys
+        from pathlib import Path
+        from random import Random
+        from faults import machine, shard
+        before = machine.shared_memory()
+        leak = machine.SHARED_MEMORY / "leak_of_{os.getpid()}"
+        with subprocess.Popen([sys.executable, "-c", {DIES_SLOWLY!r}, leak], stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            machine.patience = lambda seconds: 3.0
+            campaign = shard._Campaign(0, Path(), Random(0), None, before, 0.0)
+            try:
+                campaign._require_nothing_left()
+            finally:
+                leak.unlink()
+    """
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "scripts")])}
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=False)
+    assert f"left behind: memory ['{machine.SHARED_MEMORY}/leak_of_{os.getpid()}']" in done.stderr

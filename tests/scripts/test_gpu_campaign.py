@@ -73,7 +73,7 @@ def test_a_step_whose_process_dies_is_told_and_the_next_one_is_done(tmp_path, mo
 
 
 class FakeCampaign:
-    """One of those side by side. It ends at once without a result, or goes on until it is told to end."""
+    """One of those side by side, which go on until the whole campaign is told to end."""
 
     started: ClassVar[list] = []
 
@@ -82,58 +82,33 @@ class FakeCampaign:
         self.started.append(self)
 
     def wait(self):
-        return 1
+        if not self.is_ended:
+            os.kill(os.getpid(), signal.SIGTERM)
 
     def terminate(self):
         self.is_ended = True
 
 
-@pytest.fixture
-def side_by_side(tmp_path, monkeypatch):
-    """Their folder. A step has a result from before."""
-    monkeypatch.setattr(FakeCampaign, "started", [])
+def test_all_that_run_side_by_side_end_with_the_campaign(tmp_path, monkeypatch):
     monkeypatch.setattr(gpu_campaign.subprocess, "Popen", FakeCampaign)
     words = ["--out", str(tmp_path), "--steps", "check", "runs", "--side_by_side", "--again"]
     monkeypatch.setattr(sys, "argv", ["gpu_campaign.py", *words])
-    gpu_campaign.write(tmp_path, STEPS[0], Findings(True, []), 3.0)
-    return tmp_path
-
-
-def test_side_by_side_each_step_has_a_result_though_its_campaign_dies(side_by_side):
-    with pytest.raises(SystemExit) as end:
-        gpu_campaign.main()
-    assert end.value.code == 1
-    lines = {name: result["lines"] for name, result in gpu_campaign.results(side_by_side).items()}
-    assert lines == {key: ["no result: its campaign ended with status 1"] for key in ["check", "runs"]}
-
-
-def test_all_that_run_side_by_side_end_with_the_campaign(side_by_side, monkeypatch):
-    def wait(campaign):
-        if not campaign.is_ended:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(FakeCampaign, "wait", wait)
     with pytest.raises(SystemExit) as end:
         gpu_campaign.main()
     assert end.value.code == 128 + signal.SIGTERM
     assert [campaign.is_ended for campaign in FakeCampaign.started] == [True, True]
 
 
-def test_without_a_single_result_the_status_is_1(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["gpu_campaign.py", "--out", str(tmp_path), "--summary"])
-    with pytest.raises(SystemExit) as end:
-        gpu_campaign.main()
-    assert end.value.code == 1
-
-
 def test_a_step_that_time_did_not_suffice_for_is_named_and_the_status_is_1(tmp_path, monkeypatch, capsys):
-    gpu_campaign.write(tmp_path, STEPS[0], Findings(True, []), 3.0)
+    gpu_campaign.write(tmp_path, STEPS[0], Findings(True, ["one [bold]line"]), 3.0)
     words = ["--out", str(tmp_path), "--steps", STEPS[0].name, STEPS[1].name, "--minutes", "0"]
     monkeypatch.setattr(sys, "argv", ["gpu_campaign.py", *words])
     with pytest.raises(SystemExit) as end:
         gpu_campaign.main()
+    said = " ".join(capsys.readouterr().out.split())
     assert end.value.code == 1
-    assert f"not done: {STEPS[1].name}; the same command goes on with them" in capsys.readouterr().out
+    assert f"not done: {STEPS[1].name}" in said
+    assert "| check | ok | 3 | one [bold]line |" in said
 
 
 def test_names_of_steps_are_files_and_all_different():
@@ -150,14 +125,12 @@ def trained(records, status=0, seconds=100.0):
         "env_frames": 400, "env_steps": 100, "seconds": seconds, "steady_env_frames_per_second": 4.0,
         "rollout/busy_share": 0.9, "policy/busy_share": 0.5, "learner/busy_share": 0.25,
     }  # fmt: skip
-    gpu = {"gpu_busy": None, "gpu_mib": None, "gpu_mib_by_role": {}}
+    gpu = {"gpu_busy": None, "gpu_mib": None}
     return Trained(status, summary, [{"env_frames": 4, **record} for record in records], gpu, "")
 
 
 def test_microseconds_a_sample_are_busy_time_over_samples():
-    run = trained([])
-    assert run.microseconds("learner") == pytest.approx(0.25 * 100.0 / 100 * 1e6)
-    assert "250000.0 us training a sample" in run.as_text()
+    assert trained([]).microseconds("learner") == pytest.approx(0.25 * 100.0 / 100 * 1e6)
 
 
 @pytest.mark.parametrize(
@@ -212,32 +185,20 @@ def test_runs_whose_returns_do_not_rise_are_named(context, monkeypatch):
     assert running.runs(context).is_ok
 
 
-@pytest.mark.parametrize("every", [20, 40, 500])
+@pytest.mark.parametrize("every", [20, 500])
 def test_returns_of_a_policy_that_does_not_learn_have_not_risen(every):
     rng = np.random.default_rng(0)
-    for _ in range(100):
+    for _ in range(30):
         assert not running.has_risen(of_episodes(rng.geometric(1 / 22, size=20 * every), every))
         assert not running.has_risen(of_episodes(rng.integers(0, 2, size=20 * every), every))
         falling = rng.exponential(np.linspace(22.0, 11.0, 20 * every))
         assert not running.has_risen(of_episodes(falling, every))
 
 
-@pytest.mark.parametrize(
-    ("means", "stds"),
-    [
-        # CartPole for 17 s on two cores, every other record
-        ([23.35, 49.82, 81.07, 115.89], [11.9, 32.76, 55.77, 75.95]),
-        # toy_memory with an LSTM for 19 s
-        ([0.54, 0.53, 0.45, 0.47, 0.69, 0.73, 0.84, 0.94, 0.96], [0.5, 0.5, 0.5, 0.5, 0.46, 0.44, 0.37, 0.24, 0.2]),
-        # doom_basic on an H100, without the first record
-        (
-            [-128.2, -186.48, -175.92, -182.19, -116.81, -129.73, -107.65, 12.47, 53.96, 72.89, 77.14, 78.73],
-            [190.0] * 12,
-        ),
-    ],
-)
-def test_returns_of_a_policy_that_learns_have_risen(means, stds):
-    assert running.has_risen(with_noise(means, stds))
+def test_returns_of_a_policy_that_learns_have_risen():
+    """toy_memory with an LSTM for 19 s."""
+    means = [0.54, 0.53, 0.45, 0.47, 0.69, 0.73, 0.84, 0.94, 0.96]
+    assert running.has_risen(with_noise(means, [0.5, 0.5, 0.5, 0.5, 0.46, 0.44, 0.37, 0.24, 0.2]))
 
 
 def test_means_over_few_episodes_are_no_beginning_of_a_rise():
@@ -263,15 +224,9 @@ def test_sizes_are_doubled_as_long_as_that_gains(context, monkeypatch):
     assert tried == [(4, 8), (4, 16), (4, 32), (4, 64), (8, 32)]
 
 
-def test_sample_factory_is_compared_with_only_where_it_is_installed(context, tmp_path, monkeypatch):
-    monkeypatch.setattr(speed, "REPOSITORY", tmp_path)
-    assert "not installed" in speed.peers(context).lines[0]
-
-
 NVIDIA_SMI = """#!/bin/sh
 case "$1" in
 *utilization*) echo "50, 1000"; echo "100, 500";;
-*compute-apps*) echo "PID, 300"; echo "[N/A], [N/A]"; echo "1, 200";;
 *) echo 1500;;
 esac
 """
@@ -282,24 +237,12 @@ def test_the_gpu_is_watched_through_nvidia_smi(tmp_path, monkeypatch):
     fake.write_text(NVIDIA_SMI)
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(training, "_role", lambda pid: f"role {pid}")
     with GpuMonitor() as watching:
-        watching._look()
-    result = watching.result()
-    assert result == {"gpu_busy": 0.75, "gpu_mib": 1500.0, "gpu_mib_by_role": {"role 1": 200.0}}
-    assert training.as_text(result) == "GPU busy 75 %, 1,500 MiB at most (role 1 200)"
+        watching.look()
+    assert watching.result() == {"gpu_busy": 0.75, "gpu_mib": 1500.0}
     assert used_mib() == 1500.0
-
-
-def test_without_nvidia_smi_nothing_is_said_of_the_gpu(monkeypatch):
     monkeypatch.setattr(training.shutil, "which", lambda name: None)
     with GpuMonitor() as watching:
         pass
-    assert training.as_text(watching.result()) == "GPU not watched (no nvidia-smi)"
+    assert watching.result() == {"gpu_busy": None, "gpu_mib": None}
     assert used_mib() is None
-
-
-def test_a_findings_table_can_be_printed_of_results_that_are_there(tmp_path, capsys):
-    gpu_campaign.write(tmp_path, STEPS[0], Findings(False, ["one [bold]line"], is_finished=False), 3.0)
-    gpu_campaign.print_summary(tmp_path)
-    assert "| check | goes on | 3 | one [bold]line |" in " ".join(capsys.readouterr().out.split())

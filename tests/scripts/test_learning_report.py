@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from learning.reporting import aggregates, comparison, report
+from learning import aggregates, comparison, report
 from learning.results import newest_own
 from learning.tasks import Task
 from matplotlib import pyplot as plt
@@ -72,12 +72,6 @@ def test_failures_and_missing_scores_are_shown():
     assert lines["stable_baselines3"][4:] == ["0 (1 failed)", "-", "-", "-", "-"]
 
 
-def test_a_task_without_a_score_to_reach_is_written_down():
-    compared = comparison.compare([record("noted", "own@abc", 1, 3.0)], TASKS)
-    assert rows_of(report.as_markdown(compared))["own"][2:] == ["-", "own", "1", "3.00", "4.00", "-", "-"]
-    assert compared.overall == ()
-
-
 def test_a_time_to_another_score_does_not_count():
     old = record("easy", "own@abc", 1, 99.0, at_least=50.0, frames_to_score=10, seconds_to_score=1.0)
     (row,) = comparison.compare([old], TASKS).rows
@@ -116,11 +110,6 @@ def test_states_of_this_project_are_one_trainer_of_what_came_last():
         "peer",
         "this project (abc, def)",
     ]
-    of_flags = newest_own(records[:4])
-    assert [(each["seed"], each["commit"]) for each in of_flags if each["title"] == "this project"] == [
-        (1, "def lr=1"),
-        (2, "abc"),
-    ]
 
 
 def test_runs_in_an_environment_that_has_changed_meanwhile_are_not_averaged_with_those_before():
@@ -151,7 +140,6 @@ def test_all_tasks_together_are_those_that_trainers_share():
         ((5, 3, 3), 3, "abc"),  # one has more
         ((3, 3, 1), 3, "ab"),  # one is under way
         ((2, 1, 3), 1, "abc"),
-        ((2, 1), 1, "ab"),
         ((5, 5, 3, 3), 3, "abcd"),
     ],
 )
@@ -183,13 +171,6 @@ def test_the_report_is_a_table_data_and_a_picture(tmp_path):
     assert picture.std() > 0.01, "it is blank"
 
 
-def test_without_scipy_a_sentence_says_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setattr(aggregates.extras, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"the report needs scipy: pip install '\.\[bench-learning\]'"):
-        report.make([record("easy", "own@abc", 1, 1.0)], TASKS, tmp_path)
-    assert not any(tmp_path.iterdir())
-
-
 def test_the_scores_of_all_seeds_are_one_interquartile_mean_with_an_interval():
     scores = np.arange(12.0).reshape(4, 3)
     found = aggregates.estimate(scores)
@@ -200,15 +181,8 @@ def test_the_scores_of_all_seeds_are_one_interquartile_mean_with_an_interval():
     assert aggregates.estimate(np.ones((3, 1))) == aggregates.Estimate(1.0, None, None)
 
 
-@pytest.mark.parametrize(("num_seeds", "num_tasks"), [(3, 1), (5, 1), (10, 1), (3, 5)])
+@pytest.mark.parametrize(("num_seeds", "num_tasks"), [(3, 1), (3, 5)])
 def test_the_interval_holds_the_true_mean_as_often_as_it_says(num_seeds, num_tasks):
     rng = np.random.default_rng(num_seeds)
     found = [aggregates.estimate(rng.normal(size=(num_seeds, num_tasks))) for _ in range(200)]
     assert sum(each.low <= 0.0 <= each.high for each in found) / 200 >= 0.92
-
-
-@pytest.mark.parametrize(
-    ("score", "text"), [(2500.4, "2,500"), (-165.22, "-165.2"), (0.934, "0.93"), (-9.5, "-9.50"), (0.0, "0.00")]
-)
-def test_a_score_has_the_digits_that_it_needs(score, text):
-    assert aggregates.shown(score) == text

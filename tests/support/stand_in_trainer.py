@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field
 
 import bench_learning
-from learning.trainers.trainer import Outcome, RunError, run_to_end
+from peers.trainer import Outcome, RunError, run_to_end
 
 FAILS = "print('a line', flush=True); raise SystemExit('no memory left')"
 WAITS = "import subprocess, sys; child = subprocess.Popen(['sleep', '1000']); open('started', 'w'); child.wait()"
@@ -33,7 +33,7 @@ class StandIn:
     def title(self):
         return self.name.replace("_", " ")
 
-    def refusal(self, task):
+    def refusal_of(self, task):
         return f"{self.name} has no {task.name}" if task.name in self.refuses else None
 
     def prepare(self, task):
@@ -46,7 +46,7 @@ class StandIn:
     def versions(self):
         return {"torch": "1"}
 
-    def run(self, order, folder):
+    def learn(self, order, folder):
         self.made.append((order.task.name, order.seed))
         if self.waits:
             run_to_end([sys.executable, "-c", WAITS], folder / "train.log")

@@ -46,14 +46,17 @@ def test_importing_the_package_imports_nothing_else_of_it():
 
 def test_every_public_name_is_there_and_no_other():
     assert all(callable(getattr(sf, name)) for name in sf.__all__)
-    with pytest.raises(AttributeError, match="module 'sf' has no attribute 'trian'"):
+    with pytest.raises(AttributeError, match="trian"):
         sf.trian  # noqa: B018
 
 
 def test_flags_from_python_give_the_configuration_of_the_command_line():
-    args = ["--env", "doom_basic", "--encoder_mlp_layers", "32", "16", "--async_rl", "false"]
-    flags = {"env": "doom_basic", "encoder_mlp_layers": [32, 16], "async_rl": False}
-    assert sf.make_config(**flags) == cli.parse(args)
+    args = ["--env", "toy_memory", "--encoder_mlp_layers", "32", "16", "--async_rl", "false"]
+    args += ["--env_kwargs", '{"delay": 3}']
+    flags = {"env": "toy_memory", "encoder_mlp_layers": [32, 16], "async_rl": False, "env_kwargs": {"delay": 3}}
+    config = sf.make_config(**flags)
+    assert config.environment.kwargs == cli.parse(args).environment.kwargs == {"delay": 3}
+    assert config.replace(env_kwargs="{}") == cli.parse(args).replace(env_kwargs="{}")
 
 
 def test_the_defaults_of_a_script_lie_between_the_preset_and_the_command_line():
@@ -62,35 +65,25 @@ def test_the_defaults_of_a_script_lie_between_the_preset_and_the_command_line():
     assert cli.parse(["--env", "toy_bandit"], defaults={"env": "doom_basic"}).model == Config().model
 
 
-def test_keyword_arguments_of_an_environment_may_be_a_dictionary():
-    config = sf.make_config(env="toy_memory", env_kwargs={"delay": 3})
-    assert config.environment.kwargs == {"delay": 3}
-
-
 @pytest.mark.parametrize(
-    ("flags", "sentence"),
+    ("flags", "named"),
     [
-        ({"num_worker": 3}, "unknown setting num_worker: did you mean num_workers"),
-        ({"config": "dom_basic"}, "did you mean 'doom_basic'"),
+        ({"num_worker": 3}, "num_workers"),
+        ({"config": "dom_basic"}, "doom_basic"),
         ({"batch_size": 1000, "rollout": 32}, "multiple of rollout"),
+        ({"config": Config()}, "config.replace"),
     ],
 )
-def test_a_wrong_flag_is_answered_with_what_to_change(flags, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        sf.train(**flags)
-
-
-def test_a_config_and_flags_together_are_refused():
-    for call in (lambda: sf.train(Config(), seed=3), lambda: sf.train(config=Config(), seed=3)):
-        with pytest.raises(ValueError, match=r"change a config with config\.replace"):
-            call()
+def test_a_wrong_flag_is_answered_with_what_to_change(flags, named):
+    with pytest.raises(ValueError, match=named):
+        sf.train(**flags, **({"seed": 3} if isinstance(flags.get("config"), Config) else {}))
 
 
 def test_another_thread_than_the_main_one_is_refused():
     raised = []
 
     def body():
-        with pytest.raises(ValueError, match="train waits for signals, which reach the main thread only") as error:
+        with pytest.raises(ValueError, match="main thread") as error:
             sf.train(**TINY)
         raised.append(error)
 
@@ -140,38 +133,29 @@ def session(tmp_path_factory):
     return directory, said
 
 
-@pytest.mark.long
-def test_a_program_without_a_file_trains_and_gets_the_summary(session):
+def test_a_program_without_a_file_trains_twice_and_goes_on_after_an_interrupt(session):
     directory, said = session
     summary = json.loads(said["FIRST"])
     run_dir = directory / summary.pop("run_dir")
     assert summary == json.loads((run_dir / "summary.json").read_text())
     assert (summary["env_steps"], summary["stopped_by"]) == (640, None)
     assert "env: python:Walk\n" in (run_dir / "config.yaml").read_text()  # a name, and no code
-
-
-def test_an_interrupt_ends_the_run_and_not_the_program(session):
-    directory, said = session
     summary = json.loads(said["SECOND"])
     assert summary["stopped_by"] == "SIGINT"
     assert summary["env_steps"] > 0
     assert len(list((directory / summary["run_dir"] / "checkpoints").glob("checkpoint_*"))) == 1
-
-
-def test_the_program_is_as_it_was_afterwards(session):
-    _, said = session
     assert said["HANDLER"].split() == ["True", "<stdin>"]
 
 
 @pytest.mark.long
-def test_a_script_that_trains_whenever_it_is_imported_is_told_so_in_one_sentence(tmp_path):
+def test_a_script_that_trains_whenever_it_is_imported_is_told_so_once(tmp_path):
     script = tmp_path / "unguarded.py"
     script.write_text(f"from sf import train\ntrain(**{TINY!r}, train_for_env_steps=640)\n")
     done = warm.run(
         [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
     )
     assert done.returncode == 1
-    assert 'put the call that trains below a line `if __name__ == "__main__":`' in done.stderr
+    assert '`if __name__ == "__main__":`' in done.stderr
     assert done.stderr.count("Traceback") == 1
 
 
@@ -188,17 +172,11 @@ def test_a_run_that_is_complete_gives_its_summary_and_one_sentence(tmp_path, mon
     for torn in (None, '{"env_'):  # it has never said how it ended
         if torn is not None:
             run_dir.summary.write_text(torn)
-        with pytest.raises(ValueError, match="640 env steps") as error:
+        with pytest.raises(ValueError, match="restart_behavior='restart'"):
             sf.train(**flags)
-        assert str(error.value) == (
-            "it is finished (640 env steps): raise train_for_env_steps to continue it or restart_behavior='restart' "
-            "(summary.json is missing or damaged)"
-        )
     run_dir.write_summary({"env_steps": 640, "stopped_by": None})
     assert sf.train(**flags) == {"env_steps": 640, "stopped_by": None, "run_dir": str(run_dir.path)}
-    said = capsys.readouterr().out
-    assert "is finished (640 env steps): raise train_for_env_steps to continue it or restart_behavior='restart'" in said
-    assert "this is its summary, and nothing was trained" in said
+    assert "nothing was trained" in capsys.readouterr().out
 
 
 def test_the_summary_of_an_earlier_version_has_its_signal_as_a_word(tmp_path):
@@ -220,7 +198,7 @@ def run_of_an_object(tmp_path, monkeypatch):
     return run_dir.path
 
 
-ASKED_FOR = "give it again, as train(env=Walk), or put it in a file for new runs, and name it as module:Walk"
+ASKED_FOR = "give it again, as train(env=Walk)"
 
 
 def test_a_run_of_an_object_goes_on_only_where_it_is_given_again(run_of_an_object):
@@ -228,7 +206,7 @@ def test_a_run_of_an_object_goes_on_only_where_it_is_given_again(run_of_an_objec
     with pytest.raises(ValueError) as error:
         sf.train(**flags)
     assert ASKED_FOR in str(error.value)
-    with pytest.raises(ValueError, match="env is 'python:Run', but the run 'walk' was trained on 'python:Walk'"):
+    with pytest.raises(ValueError, match="python:Walk"):
         sf.make_config(**flags, env=type("Run", (Identity,), {}))
     assert sf.make_config(**flags, env=type("Walk", (Identity,), {})).run.env == "python:Walk"
 
@@ -255,14 +233,12 @@ def test_a_script_that_trains_on_an_object_is_told_of_no_command_that_would_make
 def test_the_policy_of_an_object_acts_without_it(run_of_an_object):
     policy = sf.load_policy(run_of_an_object)
     assert policy.env_id == "python:Walk"
-    told = " ".join(repr(policy).split())
-    assert "checkpoint_" in told
-    assert "env_id='python:Walk', env_steps=1234, obs_space=Discrete(4), action_space=Discrete(4))" in told
+    assert "env_id='python:Walk', env_steps=1234, obs_space=Discrete(4)" in repr(policy)
     assert policy.action_space.contains(policy.act(policy.obs_space.sample()))
 
 
 def test_an_environment_instead_of_its_class_is_refused():
-    with pytest.raises(ValueError, match="name flags instead, as env=Identity"):
+    with pytest.raises(ValueError, match="env=Identity"):
         sf.train(Identity)
-    with pytest.raises(ValueError, match="give the class, or a function that makes one, without calling it"):
+    with pytest.raises(ValueError, match="without calling it"):
         sf.train(env=Identity())

@@ -2,10 +2,8 @@
 
 Of those that evaluate or measure, as many are run as it takes to have each flag and kind of environment among them.
 Of those that train, each that brings two of these, and the modules that the pages show: the rest has tests of its own.
-Those of pip and make are run by `test_installation`, the comparison with Sample Factory, with a stand-in for it, by
-`test_bench_peers`, that of what they learn by `test_bench_learning`, that of queues by `test_bench_queues`, that of
-OpenSpiel's games by `test_bench_openspiel`, the fault campaign by `test_fault_campaign`, the algorithm in one file by
-`test_tiny_appo`. `test_docs` sees to it that all of them parse.
+Those of pip and make are run by `test_installation`, those of scripts by the tests of tests/scripts, the algorithm in
+one file by `test_tiny_appo`. `test_docs` sees to it that all of them parse.
 """
 
 import dataclasses
@@ -60,13 +58,9 @@ def train_commands():
     return [text for text, (program, *_) in COMMANDS.items() if program == "sf-train" and not NO_RUN & {*text.split()}]
 
 
-def parsed(words, train_dir):
-    return cli.parse([*words, "--train_dir", str(train_dir)])
-
-
 def small(words, train_dir):
     """The words of a run's command, and behind them what makes it a matter of seconds."""
-    config = parsed(words, train_dir)
+    config = cli.parse([*words, "--train_dir", str(train_dir)])
     num_policies = min(2, config.population.num_policies)
     flags = {
         "num_workers": 1,

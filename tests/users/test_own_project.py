@@ -60,7 +60,7 @@ grid: {learning_rate: [0.001, 0.002]}
 @pytest.fixture(scope="module", params=["editable", "wheel"])
 def programs(request, tmp_path_factory):
     """The folder with the commands of an installation."""
-    source, folder = copy_source(tmp_path_factory.mktemp("source")), tmp_path_factory.mktemp("venv")
+    source, folder = copy_source(tmp_path_factory.mktemp("source")), tmp_path_factory.mktemp(request.param)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=300)
     site_packages = next(folder.glob("lib/python*/site-packages"))
     (site_packages / "here.pth").write_text(sysconfig.get_path("purelib") + "\n")
@@ -71,12 +71,13 @@ def programs(request, tmp_path_factory):
     return folder / "bin"
 
 
-@pytest.fixture(params=[False, True], ids=["folders", "packages"])
-def project(request, tmp_path):
-    """A function that runs a command in the project, and returns what it said."""
+@pytest.fixture
+def project(programs, tmp_path):
+    """A function that runs a command in the project, and returns what it said. Beside the wheel, its folders are
+    packages."""
     files = {"envs/my_env.py": ENV.format(name="MyEnv"), "beside.py": ENV.format(name="Beside")}
     files |= {"configs/mine.yaml": PRESET, "train.py": SCRIPT, "small.yaml": SWEEP}
-    if request.param:
+    if programs.parent.name.startswith("wheel"):
         files |= {"envs/__init__.py": "", "configs/__init__.py": ""}
     for name, text in files.items():
         path = tmp_path / name

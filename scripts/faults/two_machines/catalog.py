@@ -23,43 +23,26 @@ class RankFault:
     do: Callable[[Network, Host, Random], None]
 
 
-def _drawn(find: Callable[[], Sequence[int]], what: str, random: Random) -> int:
-    """One of the processes that `find` gives. Raises NotRecoveredError where there is none for a while."""
-    until = time.monotonic() + _IS_THERE_WITHIN_S
-    while not (pids := find()):
-        if time.monotonic() > until:
-            raise NotRecoveredError(f"a machine has no {what} for {_IS_THERE_WITHIN_S:.0f} s")
-        time.sleep(0.1)
-    return random.choice(pids)
+def _signal(who: str, signum: int) -> Callable[[Network, Host, Random], None]:
+    """To one of the processes of a host that are `who`: a role, parent or agent.
 
+    Raises NotRecoveredError where there is none for a while.
+    """
 
-def _kill(role: str) -> Callable[[Network, Host, Random], None]:
+    def pids(host: Host) -> Sequence[int]:
+        if who == "agent":
+            return [host.agent_pid()]
+        return host.parents() if who == "parent" else host.children(who)
+
     def do(network: Network, host: Host, random: Random) -> None:
-        os.kill(_drawn(lambda: host.children(role), role, random), signal.SIGKILL)
+        until = time.monotonic() + _IS_THERE_WITHIN_S
+        while not (found := pids(host)):
+            if time.monotonic() > until:
+                raise NotRecoveredError(f"a machine has no {who} for {_IS_THERE_WITHIN_S:.0f} s")
+            time.sleep(0.1)
+        os.kill(random.choice(found), signum)
 
     return do
-
-
-def _stop_learner(network: Network, host: Host, random: Random) -> None:
-    os.kill(_drawn(lambda: host.children("learner"), "learner", random), signal.SIGSTOP)
-
-
-def _kill_parent(network: Network, host: Host, random: Random) -> None:
-    os.kill(_drawn(host.parents, "parent", random), signal.SIGKILL)
-
-
-def _stop_parent(network: Network, host: Host, random: Random) -> None:
-    """For longer than the others have patience."""
-    os.kill(_drawn(host.parents, "parent", random), signal.SIGSTOP)
-
-
-def _kill_agent(network: Network, host: Host, random: Random) -> None:
-    os.kill(host.agent_pid(), signal.SIGKILL)
-
-
-def _ask_agent_to_end(network: Network, host: Host, random: Random) -> None:
-    """As a scheduler does that wants the machine back."""
-    os.kill(host.agent_pid(), signal.SIGTERM)
 
 
 def _cable_out(seconds: float) -> Callable[[Network, Host, Random], None]:
@@ -80,14 +63,14 @@ def _power_cut(network: Network, host: Host, random: Random) -> None:
 
 
 FAULTS = (
-    RankFault("learner killed", _kill("learner")),
-    RankFault("learner stopped", _stop_learner),
-    RankFault("rollout worker killed", _kill("rollout")),
-    RankFault("policy worker killed", _kill("policy")),
-    RankFault("parent of a rank killed", _kill_parent),
-    RankFault("parent of a rank stopped", _stop_parent),
-    RankFault("agent of torchrun killed", _kill_agent),
-    RankFault("SIGTERM to an agent of torchrun", _ask_agent_to_end),
+    RankFault("learner killed", _signal("learner", signal.SIGKILL)),
+    RankFault("learner stopped", _signal("learner", signal.SIGSTOP)),
+    RankFault("rollout worker killed", _signal("rollout", signal.SIGKILL)),
+    RankFault("policy worker killed", _signal("policy", signal.SIGKILL)),
+    RankFault("parent of a rank killed", _signal("parent", signal.SIGKILL)),
+    RankFault("parent of a rank stopped", _signal("parent", signal.SIGSTOP)),  # longer than the others have patience
+    RankFault("agent of torchrun killed", _signal("agent", signal.SIGKILL)),
+    RankFault("SIGTERM to an agent of torchrun", _signal("agent", signal.SIGTERM)),  # as a scheduler sends it
     RankFault("cable out for 10 s", _cable_out(10.0)),
     RankFault("cable out for 60 s", _cable_out(60.0)),
     RankFault("power cut of a machine", _power_cut),

@@ -96,16 +96,18 @@ def parse_flags(
             fail(str(error))
 
 
-Switch = Annotated[
-    bool,
-    tyro.constructors.PrimitiveConstructorSpec(
-        nargs=(0, 1),
-        metavar="[{true,false}]",
+def _boolean(nargs: int | tuple[int, ...], metavar: str) -> tyro.constructors.PrimitiveConstructorSpec:
+    """true or false; true where the flag may stand alone and does."""
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=nargs,
+        metavar=metavar,
         instance_from_str=lambda args: parse_bool(args[0]) if args else True,
         is_instance=lambda value: isinstance(value, bool),
         str_from_instance=lambda value: [str(value).lower()],
-    ),
-]
+    )
+
+
+Switch = Annotated[bool, _boolean((0, 1), "[{true,false}]")]
 """A flag that is true where it is named without a value."""
 
 
@@ -196,25 +198,8 @@ def _command() -> list[str]:
 def early_flags(args: Sequence[str]) -> dict[str, Any]:
     """The flags of the command line that say what a run starts from, ahead of the real parser."""
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    words = (
-        "env",
-        "env_kwargs",
-        "encoder",
-        "model",
-        "experiment",
-        "train_dir",
-        "config",
-        "restart_behavior",
-        "init_from",
-    )
-    for flag in words:
-        early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", dest=flag)
-    for flag in ("train_for_env_steps", "train_for_env_frames"):
-        early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", type=_whole_number_or_none)
-    for flag in ("env_wrappers", "players"):
-        early.add_argument(f"--{flag}", f"--{flag.replace('_', '-')}", nargs="*")
-    early.add_argument("--past_share", "--past-share", type=float)  # players without it are a mistake
-    early.add_argument("--trust", type=parse_bool)
+    for name, reading in _EARLY.items():
+        early.add_argument(f"--{name}", f"--{name.replace('_', '-')}", dest=name, **reading)
     try:
         return {k: v for k, v in vars(early.parse_known_args(list(args))[0]).items() if v is not None}
     except argparse.ArgumentError:
@@ -224,6 +209,17 @@ def early_flags(args: Sequence[str]) -> dict[str, Any]:
 def _whole_number_or_none(word: str) -> int | None:
     """Raises ValueError for anything else."""
     return None if word == "None" else as_type("a number", word, int)
+
+
+_EARLY: dict[str, dict[str, Any]] = {
+    **{name: {} for name in ("env", "env_kwargs", "encoder", "model", "experiment", "train_dir", "config")},
+    **{name: {} for name in ("restart_behavior", "init_from")},
+    **{name: {"type": _whole_number_or_none} for name in ("train_for_env_steps", "train_for_env_frames")},
+    **{name: {"nargs": "*"} for name in ("env_wrappers", "players")},
+    "past_share": {"type": float},  # players without it are a mistake
+    "trust": {"type": parse_bool},
+}
+"""How the flags are read that say what a run starts from."""
 
 
 @contextmanager
@@ -255,15 +251,7 @@ def _lowercase_booleans(
     info: tyro.constructors.PrimitiveTypeInfo,
 ) -> tyro.constructors.PrimitiveConstructorSpec | None:
     """`--async_rl false`."""
-    if info.type is not bool:
-        return None
-    return tyro.constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="{true,false}",
-        instance_from_str=lambda args: parse_bool(args[0]),
-        is_instance=lambda value: isinstance(value, bool),
-        str_from_instance=lambda value: [str(value).lower()],
-    )
+    return _boolean(1, "{true,false}") if info.type is bool else None
 
 
 def _numbers(info: tyro.constructors.PrimitiveTypeInfo) -> tyro.constructors.PrimitiveConstructorSpec | None:

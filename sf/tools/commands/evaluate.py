@@ -133,7 +133,7 @@ def _run(flags: EvalFlags) -> None:
     evaluation = evaluate(task, cli.EpisodeProgress())
     _print(evaluation, list(players), exploitability)
     if flags.json is not None:
-        settings = {name: _plain(value) for name, value in dataclasses.asdict(flags).items()}
+        settings = {name: str(value) if isinstance(value, Path) else value for name, value in vars(flags).items()}
         result = _result(evaluation, players, found.num_own, exploitability)
         text = text_files.dumps({**settings, **result}, indent=2) + "\n"
         output_file.write("json", flags.json, text.encode())
@@ -251,12 +251,6 @@ def _csv(evaluation: Evaluation, names: list[str]) -> str:
         own = [names[e.policy_idx], e.match_idx, e.agent_idx, e.episode_return, e.num_steps, e.num_frames]
         writer.writerow([*own, *(e.stats.get(name, "") for name in stats)])
     return printable(text.getvalue())
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, Path) else value
 
 
 if __name__ == "__main__":

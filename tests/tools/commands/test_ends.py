@@ -70,21 +70,16 @@ def unread():
 
 
 @pytest.mark.parametrize("program", OF_EACH_KIND)
-def test_help_that_is_not_read_to_its_end_ends_quietly(program):
+def test_help_that_is_not_read_to_its_end_or_finds_no_room_ends_with_at_most_one_sentence(program):
     assert into(unread(), program, "--help") == (128 + signal.SIGPIPE, "")
-
-
-@pytest.mark.parametrize("program", OF_EACH_KIND)
-def test_help_for_which_the_disk_has_no_room_is_one_sentence(program):
     status, said = into("/dev/full", program, "--help")
     assert status == 1
-    assert said.startswith("error: [Errno 28] No space left on device")
+    assert said.startswith("error: [Errno 28]")
     assert len(said.splitlines()) == 1
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize(("is_full", "status"), [(True, 1), (False, 128 + signal.SIGPIPE)])
-def test_nothing_is_left_for_python_to_complain_about_at_its_end(is_full, status, unbuffered):
+@pytest.mark.parametrize(("is_full", "unbuffered"), [(True, ""), (False, "1")])
+def test_nothing_is_left_for_python_to_complain_about_at_its_end(is_full, unbuffered):
     with open("/dev/full" if is_full else unread(), "w") as output:
         done = subprocess.run(
             [sys.executable, "-c", code_of("sf-envs"), "--help"],
@@ -95,37 +90,19 @@ def test_nothing_is_left_for_python_to_complain_about_at_its_end(is_full, status
             timeout=60,
             check=False,
         )
-    assert done.returncode == status
+    assert done.returncode == (1 if is_full else 128 + signal.SIGPIPE)
     assert len(done.stderr.splitlines()) == is_full, done.stderr
 
 
-PRINTING = "from sf.tools.commands import ends\nwith ends.quiet_end():\n    "
-
-
-def printed(line, stdout=subprocess.PIPE, **environment):
-    """The status of a command that does this, and its standard output."""
-    done = subprocess.run(
-        [sys.executable, "-c", PRINTING + line],
-        env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        timeout=60,
-        check=False,
-    )
-    assert done.stderr == b""
-    return done.returncode, done.stdout
-
-
-def test_a_table_that_is_not_read_to_its_end_ends_quietly():
-    line = "from sf.metrics.display.console import OutputConsole; OutputConsole().print('a table')"
-    with open(unread(), "w") as output:
-        assert printed(line, stdout=output)[0] == 128 + signal.SIGPIPE
+PRINTING = "from sf.tools.commands import ends\nwith ends.quiet_end():\n    print('td_\\u6f22 \\udcff')"
 
 
 def test_characters_that_standard_output_lacks_are_written_out():
     for encoding, written in (("latin-1", b"td_\\u6f22 \\udcff"), ("utf-8", b"td_\xe6\xbc\xa2 \xff")):
-        line = r"print('td_\u6f22 \udcff')"
-        assert printed(line, PYTHONIOENCODING=encoding) == (0, written + b"\n")
+        environment = {**os.environ, "PYTHONIOENCODING": encoding}
+        command = [sys.executable, "-c", PRINTING]
+        done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=True)
+        assert (done.stdout, done.stderr) == (written + b"\n", b"")
 
 
 def test_a_broken_pipe_of_another_kind_is_an_error(capsys):
@@ -146,7 +123,8 @@ def test_a_working_directory_that_was_removed_is_one_sentence(tmp_path):
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr == "error: the working directory was removed: change to one that exists (cd), and start again\n"
+    assert "working directory was removed" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_missing_file_is_not_blamed_on_the_working_directory():

@@ -148,13 +148,15 @@ def print_names(matches: Sequence[str], of_all: bool) -> None:
     for family in families():
         own = [env for env in matches if known[env] is family]
         if own:
-            console.print(Text.assemble((family.name, "bold"), f"  {len(own)}: {family.about}"))
-            console.print(
-                Columns([Text(f"  {env}") for env in own], column_first=True, padding=(0, 1)), highlight=False
-            )
+            _print_group(console, family.name, f"{len(own)}: {family.about}", own)
         elif of_all and family.install is not None:
             console.print(Text.assemble((family.name, "bold"), f"  is not installed: {family.install}"))
     console.print("\nwhat an agent sees and does: sf-envs NAME, or a part of it; to train: sf-train --env NAME")
+
+
+def _print_group(console: OutputConsole, name: str, about: str, envs: Sequence[str]) -> None:
+    console.print(Text.assemble((name, "bold"), f"  {about}"))
+    console.print(Columns([Text(f"  {env}") for env in envs], column_first=True, padding=(0, 1)), highlight=False)
 
 
 def print_descriptions(described: Sequence[Description]) -> None:
@@ -182,11 +184,9 @@ def print_installed(packages: Sequence[Installed]) -> None:
     if not console.is_terminal:
         rows = [(each.package, env) for each in packages for env in each.env_ids]
         _print_table(("package", "env"), rows)
-    for each in packages:
-        if each.env_ids and console.is_terminal:
-            console.print(Text.assemble((each.package, "bold"), f"  {len(each.env_ids)}"))
-            names = [Text(f"  {env}") for env in each.env_ids]
-            console.print(Columns(names, column_first=True, padding=(0, 1)), highlight=False)
+    for each in packages if console.is_terminal else ():
+        if each.env_ids:
+            _print_group(console, each.package, str(len(each.env_ids)), each.env_ids)
     failed = [(each.package, each.error) for each in packages if each.error is not None]
     if failed:
         _print_table(("not here", "why"), failed)

@@ -16,7 +16,7 @@ from sf.envs.process_guards import keep_working_directory
 from sf.storage import output_file, text_files
 from sf.tools.commands import cli
 from sf.tools.commands.play.console import Console
-from sf.tools.commands.play.keyboard import Keyboard
+from sf.tools.commands.play.keys import Keyboard
 from sf.tools.commands.play.window import Window
 from sf.tools.commands.watched_episodes import GentleInterrupt, say_summary
 
@@ -120,8 +120,7 @@ def _run(flags: PlayFlags, interrupt: GentleInterrupt) -> None:
     # What is wrong with the window is said before anything is imported.
     with keep_working_directory(), closing(Console(window)) as console:
         from sf import envs  # noqa: PLC0415
-        from sf.tools.commands.play.game import find_game  # noqa: PLC0415
-        from sf.tools.commands.play.playing import play  # noqa: PLC0415
+        from sf.tools.commands.play.game import find_game, play  # noqa: PLC0415
 
         game = find_game(flags)
         group: Any = envs.make_rendered_group(game.env, 1, game.options, seed=flags.seed, first_env_idx=0)
@@ -139,7 +138,7 @@ def _run(flags: PlayFlags, interrupt: GentleInterrupt) -> None:
 
 def _result(flags: PlayFlags, game: Game, played: list[Played]) -> dict[str, Any]:
     from sf.evaluation.results import Evaluation  # noqa: PLC0415
-    from sf.tools.commands.play.playing import OBJECTIVE  # noqa: PLC0415
+    from sf.tools.commands.play.game import OBJECTIVE  # noqa: PLC0415
 
     settings = {name: str(value) if isinstance(value, Path) else value for name, value in vars(flags).items()}
     own = [episode.episode_return for episode in played if episode.policy_idx == 0]

@@ -10,8 +10,7 @@ from sf.envs import EnvSpec
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
 from sf.tools.commands.play.console import Console, Line
-from sf.tools.commands.play.key_map import NOTHING, ORDER, KeyMap, key_map
-from sf.tools.commands.play.keyboard import Keyboard
+from sf.tools.commands.play.keys import NOTHING, ORDER, Keyboard, KeyMap, key_map
 
 _NEXT_PAGE = "page down"
 

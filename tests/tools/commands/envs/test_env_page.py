@@ -98,7 +98,7 @@ def test_the_answer_is_that_of_a_run_with_the_same_flags(capsys):
     assert last.split(maxsplit=1)[1].startswith('sf-train --env FrozenLake-v1 --env_kwargs \'{"map_name": "8x8"}\'')
 
 
-def test_what_is_adapted_has_its_name(capsys):
+def test_what_is_adapted_has_its_name(capsys, talking, monkeypatch):
     class Old:
         observation_space, action_space = gym.spaces.Box(0, 1, (2,)), gym.spaces.Discrete(2)
 
@@ -108,20 +108,14 @@ def test_what_is_adapted_has_its_name(capsys):
         def step(self, action):
             return np.zeros(2, np.float32), 0.0, True, {}
 
-    envs.register_env("old", Old)
-    try:
-        found = page(capsys, "old", "--seconds", SECONDS)
-    finally:
-        registered.pop("old")
+    monkeypatch.setitem(registered, "old", entry_of_envs(Old))
+    found = page(capsys, "old", "--seconds", SECONDS)
     assert found["layers"] == ["OldApiEnv", "Old"]
     assert "gym before 0.26" in found["adapted"][0]
-
-
-def test_a_multi_discrete_of_several_axes_is_not_said_to_be_one_hot(capsys, talking):
     talking.observation_space = gym.spaces.MultiDiscrete([[3, 3], [3, 3]])
     found = page(capsys, "talking", "--seconds", "0", status=2)  # what it returns is of another shape
     assert found["obs"]["obs"]["shape"] == [2, 2]
-    assert found["adapted"] == []
+    assert found["adapted"] == []  # several axes are no one-hot
 
 
 def test_it_is_not_stepped_for_no_seconds(capsys, talking, monkeypatch):
@@ -131,17 +125,12 @@ def test_it_is_not_stepped_for_no_seconds(capsys, talking, monkeypatch):
 
 
 def test_what_goes_wrong_in_its_steps_is_said_before_a_run_starts(capsys, talking, monkeypatch):
-    monkeypatch.setattr(talking, "reward", np.array([1.0, -1.0]))
-    found = page(capsys, "talking", "--seconds", SECONDS, status=2)
-    assert "return one number, for example the weighted sum" in found["random_play_error"]
-    assert "failed: talking: step() returned the reward" in run(capsys, "talking", "--seconds", SECONDS, status=2)
+    for reward, said in ((np.array([1.0, -1.0]), "weighted sum"), (float("nan"), "is nan")):
+        monkeypatch.setattr(talking, "reward", reward)
+        found = page(capsys, "talking", "--seconds", SECONDS, status=2)
+        assert said in found["random_play_error"]
+    assert "failed: " in run(capsys, "talking", "--seconds", SECONDS, status=2)
     assert talking.is_closed
-
-
-def test_rewards_that_are_no_numbers_are_said_before_a_run_starts(capsys, talking, monkeypatch):
-    monkeypatch.setattr(talking, "reward", float("nan"))
-    found = page(capsys, "talking", "--seconds", SECONDS, status=2)
-    assert "is nan: the environment must return finite ones" in found["random_play_error"]
 
 
 def test_ctrl_c_ends_it_quietly_and_closes_the_environment(capsys, talking, monkeypatch):
@@ -182,10 +171,10 @@ def test_one_that_cannot_be_made_says_why_and_ends_as_training_on_it_would(capsy
     [
         (["toy_bandit", "--seconds", "-1"], "seconds is -1"),
         (["toy_bandit", "--env_kwargs", "{"], "env_kwargs is not JSON"),
-        (["--installed", "--family", "toy"], "leave out --installed"),
+        (["--installed", "--family", "toy"], "--installed"),
     ],
 )
-def test_wrong_flags_are_one_sentence(capsys, flags, sentence):
+def test_wrong_flags_end_it_with_status_2(capsys, flags, sentence):
     with pytest.raises(SystemExit) as end:
         run(capsys, *flags)
     assert end.value.code == 2

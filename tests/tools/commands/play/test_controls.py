@@ -7,7 +7,7 @@ import pytest
 from sf.envs import EnvSpec
 from sf.envs.errors import UsageError
 from sf.tools.commands.play.controls import Controls, WindowClosedError
-from sf.tools.commands.play.keyboard import Keyboard
+from sf.tools.commands.play.keys import Keyboard
 
 
 class Asked:
@@ -60,17 +60,12 @@ def test_a_move_is_named_where_the_position_names_it():
     ]
 
 
-def test_enter_does_nothing_where_that_is_allowed():
-    pad, console, _ = controls(gym.spaces.Discrete(3), "return", names=(("LEFT", "NOOP", "RIGHT"),))
+def test_enter_also_of_the_keypad_does_nothing_where_that_is_allowed():
+    pad, console, _ = controls(gym.spaces.Discrete(3), "enter", names=(("LEFT", "NOOP", "RIGHT"),))
     assert pad.choose(np.array([1, 1, 1]), {}) == [1]
     pad, console, _ = controls(gym.spaces.Discrete(3), "return", "3", names=(("LEFT", "NOOP", "RIGHT"),))
     assert pad.choose(np.array([1, 0, 1]), {}) == [2]
     assert console.all_said == ["your turn", "NOOP is not allowed now"]
-
-
-def test_enter_of_the_keypad_is_enter():
-    pad, *_ = controls(gym.spaces.Discrete(3), "enter", names=(("LEFT", "NOOP", "RIGHT"),))
-    assert pad.choose(np.array([1, 1, 1]), {}) == [1]
 
 
 def test_a_move_whose_key_is_still_down_is_not_made_again_by_another_key():
@@ -78,13 +73,6 @@ def test_a_move_whose_key_is_still_down_is_not_made_again_by_another_key():
     keyboard.note("1", True)
     keyboard.forget()  # it was made
     assert pad.choose(np.array([1, 1, 1]), {}) == [2]
-
-
-def test_a_page_is_turned_while_the_key_of_a_move_is_down():
-    many, _, keyboard = controls(gym.spaces.Discrete(362), "page down", "2")
-    keyboard.note("1", True)
-    keyboard.forget()
-    assert many.choose(np.ones(362, np.int8), {}) == [35 + 1]
 
 
 def test_of_keys_that_are_a_move_together_one_alone_is_none():
@@ -123,5 +111,5 @@ def test_a_window_that_is_closed_while_the_game_waits_ends_it():
 
 @pytest.mark.parametrize(("waits", "has_mask"), [(False, True), (True, False)])
 def test_more_actions_than_keys_need_a_mask_and_a_wait(waits, has_mask):
-    with pytest.raises(UsageError, match="env has 36 actions, and there are 35 keys for them"):
+    with pytest.raises(UsageError, match="36 actions"):
         controls(gym.spaces.Discrete(36), waits=waits, has_mask=has_mask)

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[2]
 TRAINS = ("sf", "envs", "configs")  # what decides how a run learns
 PROGRAM = "sf/__main__.py"
 

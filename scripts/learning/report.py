@@ -7,11 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from learning.reporting import aggregates
-from learning.reporting.aggregates import shown
-from learning.reporting.comparison import Cell, Comparison, Overall, Row, compare
+from learning import aggregates
+from learning.aggregates import shown
+from learning.comparison import Cell, Comparison, Overall, Row, compare
 from learning.results import Record
 from learning.tasks import Task
+from markdown_table import markdown_table
 
 from sf.storage import output_file, text_files
 from sf.system.machine import extras
@@ -31,15 +32,11 @@ training."""
 
 
 def as_markdown(comparison: Comparison) -> str:
-    lines = [_line(HEADER), "|---" * len(HEADER) + "|"]
-    for row in comparison.rows:
-        lines += [_line(_cells(row, cell, is_first=cell is row.cells[0])) for cell in row.cells]
-    lines += ["", NOTES]
+    cells = [_cells(row, cell, is_first=cell is row.cells[0]) for row in comparison.rows for cell in row.cells]
+    parts = [markdown_table(HEADER, cells), NOTES]
     if comparison.num_other_settings:
-        lines += ["", f"{comparison.num_other_settings} results with other settings are left out."]
-    for overall in comparison.overall:
-        lines += ["", *_overall(overall)]
-    return "\n".join(lines) + "\n"
+        parts.append(f"{comparison.num_other_settings} results with other settings are left out.")
+    return "\n\n".join([*parts, *map(_overall, comparison.overall)]) + "\n"
 
 
 def _cells(row: Row, cell: Cell, is_first: bool) -> list[str]:
@@ -69,20 +66,11 @@ def _to_score(cell: Cell) -> str:
     return f"{cell.frames_to_score:,.0f} frames, {cell.seconds_to_score:,.0f} s{some}"
 
 
-def _overall(overall: Overall) -> list[str]:
-    header = ["trainer", "normalised score"]
+def _overall(overall: Overall) -> str:
     seeds = "1 seed" if overall.num_seeds == 1 else f"{overall.num_seeds} seeds"
-    return [
-        f"Over {len(overall.tasks)} tasks, {seeds} each, 0 is random and 1 is good: {', '.join(overall.tasks)}.",
-        "",
-        _line(header),
-        "|---|---|",
-        *(_line([title, str(estimate)]) for title, estimate in overall.estimates.items()),
-    ]
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+    what = f"Over {len(overall.tasks)} tasks, {seeds} each, 0 is random and 1 is good: {', '.join(overall.tasks)}."
+    rows = [[title, str(estimate)] for title, estimate in overall.estimates.items()]
+    return f"{what}\n\n{markdown_table(('trainer', 'normalised score'), rows)}"
 
 
 def as_data(comparison: Comparison) -> dict[str, Any]:
@@ -112,7 +100,7 @@ def make(records: Sequence[Record], tasks: Mapping[str, Task], folder: Path) -> 
     """Returns the text. Raises ValueError where a package is missing, or a file cannot be written."""
     aggregates.require()
     extras.require("plot", "matplotlib", purpose="the picture of the report")
-    from learning.reporting import picture  # noqa: PLC0415  matplotlib is an extra
+    from learning import picture  # noqa: PLC0415  matplotlib is an extra
 
     comparison = compare(records, tasks)
     text = as_markdown(comparison)

@@ -9,7 +9,7 @@ from statistics import median, multimode
 from typing import TypeVar
 
 import numpy as np
-from learning.reporting.aggregates import Estimate, estimate
+from learning.aggregates import Estimate, estimate
 from learning.results import FINISHED, OWN, Record, key_of
 from learning.tasks import Task
 

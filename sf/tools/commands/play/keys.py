@@ -1,4 +1,4 @@
-"""Which keys stand for which choice of an action.
+"""The keys of a person who plays: those that are pressed, and which of them stand for which choice of an action.
 
 A key by name comes first: arrows for what goes left, right, up and down, space for what fires. Names that are made of
 several, such as ALE's UPRIGHTFIRE, are keys held together. Beside that, each choice has a key of its own in the order
@@ -38,6 +38,48 @@ _BY_NAME = {
 _PARTS = ("UP", "DOWN", "LEFT", "RIGHT", "FIRE")  # of names that are made of several
 _WEAPON = re.compile(r"SELECT_WEAPON(\d)")
 _AMOUNT = re.compile(r"(.*?)[ _]*(\d+(?:\.\d+)?)$")  # TURN_LEFT 6: by how much
+_ON_THE_KEYPAD = {"enter": "return"}  # what has no brackets there
+
+
+class Keyboard:
+    """A window tells it of each key, by the name that pygame has for it: "left", "space", "a"."""
+
+    def __init__(self) -> None:
+        self._down: dict[str, None] = {}  # in the order in which they were pressed
+        self._pressed: list[str] = []
+
+    def note(self, key: str, is_down: bool) -> None:
+        key = _ON_THE_KEYPAD.get(key, key.strip("[]"))
+        self._down.pop(key, None)
+        if is_down:
+            self._down[key] = None
+            self._pressed.append(key)
+
+    def held(self) -> list[str]:
+        """The keys that are down, or were since the last call: a short press counts, too. The last pressed comes last.
+
+        Takes all presses.
+        """
+        pressed = list(dict.fromkeys(reversed(self._pressed)))[::-1]
+        self._pressed.clear()
+        return [key for key in self._down if key not in pressed] + pressed
+
+    def next_press(self) -> list[str]:
+        """The keys that are down, and last of all the one that was pressed first of those that nobody has taken.
+
+        Takes that press. Call it where there `is_pressed`.
+        """
+        key = self._pressed.pop(0)
+        return [each for each in self._down if each != key] + [key]
+
+    @property
+    def is_pressed(self) -> bool:
+        """Whether there is a press that nobody has taken."""
+        return bool(self._pressed)
+
+    def forget(self) -> None:
+        """Take all presses. Keys that are down stay so."""
+        self._pressed.clear()
 
 
 @dataclass(frozen=True)

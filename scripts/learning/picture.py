@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from learning.reporting.aggregates import Estimate
-from learning.reporting.comparison import Comparison, Row
+from learning.aggregates import Estimate
+from learning.comparison import Comparison, Row
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter

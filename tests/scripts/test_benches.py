@@ -1,0 +1,143 @@
+"""The benches of parts: each figure is taken, and an earlier result is not lost."""
+
+import json
+import os
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import bench_queues
+import bench_ratings
+import numpy as np
+import pytest
+import warm
+from pages import PAGES, ROOT, commands
+
+from sf.league.record import Match, Player
+
+CAMPAIGNS = ["fault_campaign.py", "rank_campaign.py"]
+KINDS = {"pipes", "faster_fifo"}
+
+
+def refusal(script, path):
+    command = [sys.executable, str(ROOT / "scripts" / script), "--json", str(path)]
+    done = warm.run(command, cwd=path.parent, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2, done.stderr
+    (sentence,) = done.stderr.strip().splitlines()
+    return sentence
+
+
+@pytest.mark.parametrize("script", CAMPAIGNS)
+def test_a_campaign_leaves_the_file_of_an_earlier_one_and_refuses_one_that_cannot_be_written(script, tmp_path):
+    assert "--json" in refusal(script, tmp_path)
+    path = tmp_path / "outcomes.json"
+    path.write_text("{}")
+    assert "--json" in refusal(script, path)
+    assert path.read_text() == "{}"
+
+
+@pytest.mark.long
+def test_the_command_of_the_page_measures_both_kinds(tmp_path):
+    (command,) = (c for page in PAGES for c in commands(page) if "scripts/bench_queues.py" in c)
+    file = tmp_path / "queues.json"
+    short = ["--rounds", "1", "--seconds", "0.1", "--training-seconds", "0", "--kills", "20", "--json", str(file)]
+    warm.run(
+        [sys.executable, str(ROOT / "scripts" / "bench_queues.py"), *command[2:], *short],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    found = json.loads(file.read_text())
+    assert set(found["figures"]) == {
+        "round trip on one core, us",
+        "round trip on two cores, us",
+        *(f"{num} clients, answers/s" for num in (1, 8, 72)),
+    }
+    for by_kind in found["figures"].values():
+        assert set(by_kind) == KINDS
+        assert all(len(values) == 1 and values[0] > 0 for values in by_kind.values())
+    for kills in found["kills"].values():
+        assert kills["deaths"] == 20
+        assert kills["locked_unforeseen"] == 0
+    assert found["kills"]["pipes"]["locked"] == 0
+
+
+def test_a_client_that_dies_ends_the_measurement_and_says_why(capfd):
+    def die(counts, own):
+        raise ValueError("the queue is broken")
+
+    before = own_children()
+    with pytest.raises(RuntimeError, match="has ended by itself"):
+        bench_queues.rate([], [(die,)], None, seconds=0.1)
+    assert "ValueError: the queue is broken" in capfd.readouterr().err
+    assert own_children() <= before
+
+
+def own_children():
+    """Tests before this one may have left some, such as the tracker of shared memory."""
+    return {*Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()}
+
+
+def test_every_column_of_openspiel_is_measured(tmp_path):
+    pytest.importorskip("pyspiel")
+    (command,) = (c for page in PAGES for c in commands(page) if "scripts/bench_openspiel.py" in c)
+    file = tmp_path / "openspiel.json"
+    games = ("leduc_poker", "goofspiel", "catch")
+    short = ["--rounds", "1", "--seconds", "0.05", "--games", *games, "--json", str(file)]
+    warm.run(
+        [sys.executable, str(ROOT / "scripts" / "bench_openspiel.py"), *command[2:], *short],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    figures = json.loads(file.read_text())["figures"]
+    assert tuple(figures) == games
+    for by_column in figures.values():
+        names = ("lists", "buffers", "group")
+        assert list(by_column) == [name + drawing for name in names for drawing in ("", " and drawing")]
+        assert all(len(values) == 1 and values[0] > 0 for values in by_column.values())
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_every_figure_of_the_strategy_games_is_taken(tmp_path):
+    pytest.importorskip("numba")
+    file = tmp_path / "rts.json"
+    short = ["--rounds", "1", "--seconds", "0.3", "--envs_per_worker", "4", "8", "--json", str(file)]
+    warm.run(
+        [sys.executable, str(ROOT / "scripts" / "bench_rts.py"), *short],
+        capture_output=True,
+        text=True,
+        timeout=390,
+        check=True,
+    )
+    found = json.loads(file.read_text())
+    assert list(found["maps"]) == ["20 x 20", "20 x 20, more units", "40 x 40", "80 x 80"]
+    assert all(row["ticks_per_second"] > 0 for rows in found["maps"].values() for row in rows)
+    assert found["ticks_per_second"] == found["maps"]["20 x 20"][0]["ticks_per_second"]
+    assert found["units"] >= 20
+    assert list(found["sampler"]) == ["4", "8"]
+    for rates in found["sampler"].values():
+        assert rates["share"] == round(rates["sampler"][0] / rates["simulation"][0], 3) > 0
+    assert found["sampler_share"] == found["sampler"]["4"]["share"]
+
+
+def test_a_tournament_has_every_pair_as_often():
+    true, rows = bench_ratings.tournament(np.random.default_rng(0), num_players=4, num_matches=3)
+    assert true.keys() == {"1", "2", "3"}
+    pairs = [tuple(sorted(row.players)) for row in rows if isinstance(row, Match)]
+    assert sorted(pairs) == sorted([*combinations("0123", 2)] * 3)
+
+
+def test_a_run_meets_only_snapshots_that_have_joined():
+    true, rows = bench_ratings.run(np.random.default_rng(0), num_matches=300)
+    joined = set()
+    for row in rows:
+        if isinstance(row, Player):
+            joined.add(row.name)
+        else:
+            assert row.players[0] == "policy_00"
+            assert row.players[1] in joined
+    assert true.keys() == joined - {"random"}
