@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from sf.league.bradley_terry import Rating
 from sf.league.openskill_ratings import openskill_ratings
-from sf.league.ratings import ratings
+from sf.league.ratings import Rating, ratings
 from sf.league.record import Match, Player, Row
 
 _SPREAD = 300.0  # standard deviation of the players of a tournament, Elo

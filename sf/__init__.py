@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sf.__main__ import main
     from sf.api import train
     from sf.config import Config
-    from sf.evaluation.play.load import load_policy
+    from sf.evaluation.play.policy import load_policy
     from sf.model.building import register_encoder, register_model
     from sf.run.startup.starting_flags import make_config
 
@@ -23,7 +23,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _MODULES = {
     "Config": "sf.config",
-    "load_policy": "sf.evaluation.play.load",
+    "load_policy": "sf.evaluation.play.policy",
     "main": "sf.__main__",
     "make_config": "sf.run.startup.starting_flags",
     "register_encoder": "sf.model.building",

@@ -75,17 +75,17 @@ class EvaluatorOrders:
 
     @property
     def is_filming(self) -> bool:
-        """Whether a video is under way."""
+        """Returns whether a video is under way."""
         return self._under_way == FILM
 
     @property
     def has_evaluations(self) -> bool:
-        """Whether evaluations decide over the best checkpoints."""
+        """Returns whether evaluations select the best checkpoints."""
         return self._queue is not None and EVALUATE in self._every
 
     @property
     def words(self) -> str:
-        """What is ordered now and then."""
+        """Returns what the run orders, in words."""
         return " and ".join(_MANY[order] for order in sorted(self._every))
 
     def end(self) -> None:
@@ -96,7 +96,7 @@ class EvaluatorOrders:
 
 
 class Evaluations:
-    """What becomes of evaluations: lines of evaluations.jsonl, metrics and sentences."""
+    """Turns evaluations into lines of evaluations.jsonl, metrics and sentences."""
 
     def __init__(
         self, orders: EvaluatorOrders, progress: Progress, writer: MetricsWriter, say: Callable[[str], None]
@@ -148,7 +148,7 @@ class Evaluations:
 
 
 def _prefix(policy_id: int, num_policies: int) -> str:
-    """Of the metrics of a policy."""
+    """Returns the prefix of the metrics of a policy."""
     return "" if num_policies == 1 else f"policy_{policy_id:02d}/"
 
 

@@ -18,8 +18,7 @@ from sf.envs import RenderedGroup, UsageError
 from sf.envs.process_guards import keep_working_directory
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.observations import obs_arrays
-from sf.evaluation.pictures.projector import Projector
-from sf.evaluation.pictures.stage import Stage
+from sf.evaluation.pictures.stage import Projector, Stage
 from sf.evaluation.pictures.video import Preview, Video, preview, without_window
 from sf.evaluation.play.episodes import Play
 from sf.evaluation.play.torch_policy import TorchPolicy
@@ -44,7 +43,7 @@ class EpisodeVideo:
 
 
 def require_drawable(config: Config) -> None:
-    """Before a run: raises ValueError, with what to change, where its environment cannot be filmed."""
+    """Raises ValueError before a run, with what to change, if its environment cannot be filmed."""
     flag = "video_every_env_steps"
     extras.require("video", "imageio_ffmpeg", "PIL", purpose=flag)
     env = config.run.env

@@ -125,7 +125,7 @@ def _exploit(reports: Reports, args: EvaluatorArgs, saved: Sequence[Checkpoint],
 
 
 def _remembered(recovery: RecoveryMemory, counters: CounterRow) -> Checkpoint:
-    """What a learner keeps for a successor. It has begun, so there is something, after its first iteration."""
+    """Returns the state that a learner keeps for a successor. Waits for its first iteration."""
     while (remembered := recovery.read()) is None:
         counters.working()
         time.sleep(_LOOK_EVERY_S)
@@ -157,7 +157,7 @@ def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:
 
 
 def _save(reports: Reports, directory: Path, saved: Checkpoint, score: float) -> bool:
-    """Whether it could be written."""
+    """Returns whether the checkpoint could be written."""
     try:
         path = checkpoint.save_best(directory, saved, score, lambda text: reports.send(Say(text)))
     except OSError as error:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 
@@ -12,11 +11,7 @@ from sf.evaluation.play.episodes import Played
 from sf.evaluation.statistics import Statistics, rate_statistics, statistics
 
 _WON = "won"
-_OF_ALL: Mapping[str, Callable[[Played], float]] = {
-    "return": lambda episode: episode.episode_return,
-    "num_steps": lambda episode: episode.num_steps,
-    "num_frames": lambda episode: episode.num_frames,
-}
+_OF_ALL = (("return", "episode_return"), ("num_steps", "num_steps"), ("num_frames", "num_frames"))
 
 
 def named_apart(name: str, taken: Container[str]) -> str:
@@ -37,15 +32,18 @@ class Evaluation:
     remarks: dict[str, str] = field(default_factory=dict)  # of environments, by what they are about
 
     def statistics(self, policy_idx: int) -> dict[str, Statistics]:
-        """By name: return, num_steps, num_frames, and the environment's own statistics, named by `named_apart`.
+        """Computes return, num_steps, num_frames, and the environment's own statistics, named by `named_apart`.
 
         Empty for a policy without an episode: its agents joined no match.
         """
         own = self._of(policy_idx)
-        stats = sorted({name for episode in own for name in episode.stats})
-        readers: dict[str, Callable[[Played], float | None]] = {**_OF_ALL}
-        readers |= {named_apart(name, _OF_ALL): partial(_stat, name=name) for name in stats}
-        return {name: _statistics(own, read, name == _WON) for name, read in readers.items()} if own else {}
+        if not own:
+            return {}
+        values = {name: [(getattr(episode, field), episode.match_idx) for episode in own] for name, field in _OF_ALL}
+        for name in sorted({name for episode in own for name in episode.stats}):
+            known = [(episode.stats[name], episode.match_idx) for episode in own if name in episode.stats]
+            values[named_apart(name, dict(_OF_ALL))] = known
+        return {name: _statistics(name, *zip(*known, strict=True)) for name, known in values.items()}
 
     def score_of(self, policy_idx: int) -> float | None:
         """Mean of the objective; None where the policy has no episode."""
@@ -54,7 +52,7 @@ class Evaluation:
         return float(np.mean(scores)) if scores else None
 
     def score_against(self, policy_idx: int, opponent_idx: int) -> Statistics | None:
-        """Of what each agent of the policy scored in a match in which the opponent played, too, see
+        """Averages what each agent of the policy scored in a match in which the opponent played, too, see
         `scores_of_matches`. None where they never met.
         """
         scores, match_idxs = [], []
@@ -67,7 +65,7 @@ class Evaluation:
         return statistics(scores, match_idxs) if scores else None
 
     def win_rate(self, policy_idx: int, *opponent_idxs: int) -> Statistics | None:
-        """Of the policy against these opponents, or where none is named against all others.
+        """Computes the win rate of the policy against these opponents, or against all others if none is named.
 
         One result for each two agents of theirs in a match: 1 for the higher score in it, see `scores_of_matches`, 0.5
         for the same, 0 for the lower one. None where they never met.
@@ -88,7 +86,7 @@ class Evaluation:
         return self.win_rate(policy_idx, *opponent_idxs) or self.statistics(policy_idx).get(_WON)
 
     def scores_of_matches(self) -> dict[int, dict[int, tuple[int, float]]]:
-        """By match, and in it by agent: the policy that played it, and its objective, added up over its episodes."""
+        """Returns by match and agent the policy that played it, and its objective, added up over its episodes."""
         matches: dict[int, dict[int, tuple[int, float]]] = {}
         score = self._judge()
         for episode in self.episodes:
@@ -111,13 +109,6 @@ class Evaluation:
         return [episode for episode in self.episodes if episode.policy_idx == policy_idx]
 
 
-def _statistics(episodes: Sequence[Played], read: Callable[[Played], float | None], is_rate: bool) -> Statistics:
-    known = [(value, episode.match_idx) for episode in episodes if (value := read(episode)) is not None]
-    values, match_idxs = zip(*known, strict=True)
-    # An environment of a user may count something else under that name.
-    is_rate = is_rate and min(values) >= 0.0 and max(values) <= 1.0
+def _statistics(name: str, values: Sequence[float], match_idxs: Sequence[int]) -> Statistics:
+    is_rate = name == _WON and min(values) >= 0.0 and max(values) <= 1.0  # a user's environment may count by that name
     return rate_statistics(values, match_idxs) if is_rate else statistics(values, match_idxs)
-
-
-def _stat(episode: Played, name: str) -> float | None:
-    return episode.stats.get(name)

@@ -111,7 +111,7 @@ _SEED_KEY = 0x5C0E  # so that its environments differ from those that train
 
 @dataclass(frozen=True)
 class EvaluationTask:
-    """What to play. players: by name. num_episodes: at least this many of each."""
+    """Says what to play. players: by name. num_episodes: at least this many of each."""
 
     env: str
     options: EnvOptions

@@ -125,7 +125,7 @@ def _linear_program(
 
 
 def _most_even(game: np.ndarray, value: float, start: np.ndarray) -> np.ndarray:
-    """Of the optimal mixtures of these rows the one of the highest entropy. start: [S], optimal and positive."""
+    """Finds the optimal mixture of these rows with the highest entropy. start: [S], optimal and positive."""
     from scipy.optimize import LinearConstraint, minimize  # noqa: PLC0415
 
     slack = start @ game - value

@@ -13,10 +13,8 @@ from collections.abc import Iterable, Mapping
 
 from openskill.models import PlackettLuce
 
-from sf.league.bradley_terry import PER_LOG_ODDS, Rating
-from sf.league.payoffs import scores_of
-from sf.league.ratings import held_ratings, names_of
-from sf.league.record import ExploiterRestarted, Match, Player, Row, policy_name
+from sf.league.ratings import PER_LOG_ODDS, Rating, held_ratings, names_of
+from sf.league.record import ExploiterRestarted, Match, Player, Row, policy_name, scores_of
 
 _START_STD = 500.0
 _DRIFT_STD = 10.0  # what a policy that learns may have changed by since its last match
@@ -49,7 +47,7 @@ class OpenskillRatings:
             self._rate(scores_of(row))
 
     def of(self, name: str) -> Rating:
-        """As of a new player, for one that nobody has met."""
+        """Returns the rating of a player; one that has met nobody is rated as new."""
         mean, std = self._rating(name)
         return Rating(mean, std, mean - _QUANTILE * std, mean + _QUANTILE * std)
 
@@ -70,7 +68,7 @@ class OpenskillRatings:
 
 
 def openskill_ratings(rows: Iterable[Row], held: Mapping[str, float] | None = None) -> dict[str, Rating]:
-    """Of all players after all matches, by name. held: as in `sf.league.ratings.held_ratings`."""
+    """Rates all players after all matches, by name. held: as in `sf.league.ratings.held_ratings`."""
     rows = list(rows)
     names = names_of(rows)
     after = OpenskillRatings(held_ratings(rows, names, held))

@@ -16,26 +16,27 @@ left to those who know them.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 from sf.storage import text_files
+from sf.storage.json_rows import row_of
 from sf.storage.run_dir import write_atomically
 
 NAME = "league.jsonl"
 
 
 def policy_name(policy_id: int) -> str:
-    """Of a policy that learns, among the players of its matches."""
+    """Names a policy that learns among the players of its matches."""
     return f"policy_{policy_id:02d}"
 
 
 @dataclass(frozen=True)
 class Player:
-    """Who joined: a snapshot of a policy, or another player that does not change."""
+    """Records who joined: a snapshot of a policy, or another fixed player."""
 
     name: str
     policy: int | None = None  # that it is a snapshot of
@@ -90,7 +91,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a tournament is about. values: by name, as JSON has them."""
+    """Says what a tournament is about. values: by name, as JSON has them."""
 
     values: Mapping[str, Any]
 
@@ -103,14 +104,36 @@ class Finished:
     env_faults: int = 0
 
 
-_KIND: Mapping[type, str] = {  # the words on disk, which stay; the fields of these classes are those of the row
-    Player: "player",
-    ExploiterReset: "anew",
-    ExploiterRestarted: "begun",
-    Reference: "reference",
-    Finished: "finished",
-}
 Row = Player | Match | ExploiterReset | ExploiterRestarted | Reference | Settings | Finished
+_KINDS: Mapping[str, type[Row]] = {  # the words on disk, which stay; the fields of these classes are those of the row
+    "player": Player,
+    "match": Match,
+    "anew": ExploiterReset,
+    "begun": ExploiterRestarted,
+    "reference": Reference,
+    "finished": Finished,
+    "tournament": Settings,
+}
+_WORDS = {kind: word for word, kind in _KINDS.items()}
+
+
+def scores_of(match: Match) -> dict[str, float]:
+    """The score of each player of a match: the mean over its agents, who are a team."""
+    of_agents: dict[str, list[float]] = {}
+    for name, score in zip(match.players, match.scores, strict=True):
+        of_agents.setdefault(name, []).append(score)
+    return {name: sum(scores) / len(scores) for name, scores in of_agents.items()}
+
+
+def meetings(match: Match) -> Iterator[tuple[str, str, float, float]]:
+    """Each player of a match with each other one, and their scores. A pair is there in both orders."""
+    for (name, score), (other, other_score) in permutations(scores_of(match).items(), 2):
+        yield name, other, score, other_score
+
+
+def result(score: float, other_score: float) -> float:
+    """Returns 1 if the first score wins by being higher, 0.5 for a draw, 0 for a loss."""
+    return 1.0 if score > other_score else 0.5 if score == other_score else 0.0
 
 
 def append(path: Path, rows: Sequence[Row]) -> None:
@@ -127,12 +150,12 @@ def rewrite(path: Path, rows: Sequence[Row]) -> None:
 
 
 def read(path: Path) -> list[Row]:
-    """As `rows_of`, all at once."""
+    """Reads what `rows_of` yields, all at once."""
     return list(rows_of(path))
 
 
 def players_of(path: Path) -> Iterator[Player]:
-    """Those who have joined, without a look at the many matches. Raises as `rows_of` does."""
+    """Yields those who have joined, without a look at the many matches. Raises as `rows_of` does."""
     for row in rows_of(path, with_word=b'"player"'):
         if isinstance(row, Player):
             yield row
@@ -177,115 +200,22 @@ def _encoded(rows: Sequence[Row]) -> bytes:
 
 
 def _to_json(row: Row) -> dict[str, Any]:
+    assert not isinstance(row, Match) or len(row.players) == len(row.scores) > 0, row
     if isinstance(row, Settings):
-        return {"kind": "tournament", **row.values}
-    if isinstance(row, Match):
-        assert len(row.players) == len(row.scores) > 0, row
-        names = ("env_steps", "probability", "journal", "clocks")
-        more = {name: getattr(row, name) for name in names}
-        known = {name: value for name, value in more.items() if value is not None}
-        return {"kind": "match", "players": list(row.players), "scores": list(row.scores), **known}
-    return {"kind": _KIND[type(row)], **{name: value for name, value in asdict(row).items() if value is not None}}
+        return {"kind": _WORDS[Settings], **row.values}
+    return {"kind": _WORDS[type(row)], **{name: value for name, value in vars(row).items() if value is not None}}
 
 
 def _of_json(row: Any) -> Row | None:
-    """None for another kind. Raises ValueError, TypeError or KeyError where a part is missing or wrong."""
+    """Returns None for another kind. Raises ValueError, TypeError or KeyError if a part is missing or wrong."""
     if not isinstance(row, dict):
         raise TypeError("it must be a JSON object")
-    kind = row["kind"]
-    of_kind = _OF_KIND.get(kind) if isinstance(kind, str) else None
-    return None if of_kind is None else of_kind(row)
-
-
-def _player(row: Mapping[str, Any]) -> Player:
-    path, weights = row.get("path"), row.get("weights")
-    return Player(
-        _text(row["name"], "name"),
-        _count(row.get("policy"), "policy"),
-        _count(row.get("env_steps"), "env_steps"),
-        None if path is None else _text(path, "path"),
-        None if weights is None else _text(weights, "weights"),
-    )
-
-
-def _match(row: Mapping[str, Any]) -> Match:
-    players = tuple(_text(name, "a player") for name in _list(row["players"], "players"))
-    scores = tuple(_score(score) for score in _list(row["scores"], "scores"))
-    if not players or len(players) != len(scores):
-        raise ValueError(f"{len(players)} players, but {len(scores)} scores")
-    probability, journal, clocks = row.get("probability"), row.get("journal"), row.get("clocks")
-    return Match(
-        players,
-        scores,
-        _count(row.get("env_steps"), "env_steps"),
-        None if probability is None else _score(probability),
-        None if journal is None else _line(journal),
-        None if clocks is None else _clocks(clocks),
-    )
-
-
-def _beginning(row: Mapping[str, Any]) -> tuple[int, int]:
-    policy, env_steps = _count(row["policy"], "policy"), _count(row["env_steps"], "env_steps")
-    if policy is None or env_steps is None:
-        raise TypeError("policy and env_steps are whole numbers")
-    return policy, env_steps
-
-
-def _finished(row: Mapping[str, Any]) -> Finished:
-    first, second = (_text(name, "a player") for name in _list(row["players"], "players"))
-    return Finished((first, second), _count(row.get("env_faults"), "env_faults") or 0)
-
-
-_OF_KIND: Mapping[str, Callable[[Mapping[str, Any]], Row]] = {
-    "player": _player,
-    "match": _match,
-    "anew": lambda row: ExploiterReset(*_beginning(row)),
-    "begun": lambda row: ExploiterRestarted(*_beginning(row)),
-    "reference": lambda row: Reference(_ratings(row["ratings"])),
-    "tournament": lambda row: Settings({name: value for name, value in row.items() if name != "kind"}),
-    "finished": _finished,
-}
-
-
-def _ratings(value: Any) -> dict[str, float]:
-    if not isinstance(value, dict):
-        raise TypeError(f"ratings is {value!r}: it must have the ratings of players by name")
-    return {_text(name, "a player"): _score(rating, "a rating") for name, rating in value.items()}
-
-
-def _clocks(value: Any) -> dict[str, int]:
-    if not isinstance(value, dict) or None in value.values():
-        raise TypeError(f"clocks is {value!r}: it must have the env steps of policies by name")
-    return {_text(name, "a player"): _count(env_steps, "env_steps") or 0 for name, env_steps in value.items()}
-
-
-def _line(value: Any) -> tuple[str, int]:
-    file, number = _list(value, "journal")
-    line = _count(number, "the line of a journal")
-    if line is None:
-        raise TypeError("the line of a journal is missing")
-    return _text(file, "the file of a journal"), line
-
-
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise TypeError(f"{name} is {value!r}: it must be text")
-    return value
-
-
-def _list(value: Any, name: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"{name} is {value!r}: it must be a list")
-    return value
-
-
-def _count(value: Any, name: str) -> int | None:
-    if value is not None and (type(value) is not int or value < 0):
-        raise TypeError(f"{name} is {value!r}: it must be a whole number")
-    return value
-
-
-def _score(value: Any, name: str = "a score") -> float:
-    if type(value) not in (int, float) or not math.isfinite(value):
-        raise TypeError(f"{name} is {value!r}: it must be a number")
-    return float(value)
+    kind = _KINDS.get(row["kind"]) if isinstance(row["kind"], str) else None
+    if kind is None:
+        return None
+    if kind is Settings:
+        return Settings({name: value for name, value in row.items() if name != "kind"})
+    found = row_of(kind, row)
+    if isinstance(found, Match) and not 0 < len(found.players) == len(found.scores):
+        raise ValueError(f"{len(found.players)} players, but {len(found.scores)} scores")
+    return found

@@ -7,13 +7,15 @@ whose agents were rated by matches against fixed agents of known rating. `sf-lea
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sf.storage.json_rows import reader_of
+
 _MOST_BYTES = 64 * 2**20
+_text, _number = reader_of(str), reader_of(float)
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class ReferencePool:
 
 
 def played(env: str, kwargs: Mapping[str, Any]) -> str:
-    """What ratings are about: an environment, and with which parameters it was made."""
+    """Names what ratings are about: an environment, and with which parameters it was made."""
     return f"{env} {json.dumps(kwargs, sort_keys=True)}" if kwargs else env
 
 
@@ -63,7 +65,7 @@ def read(path: Path) -> ReferencePool:
         found = json.loads(path.read_bytes())
         # A policy is known by its weights: one of a run that trains, whose weights have gone on, by nothing.
         players = {
-            _name(player["name"]): player
+            _text(player["name"], "name"): player
             for player in found["players"]
             if player.get("env_steps") is None or player.get("weights") is not None
         }
@@ -72,9 +74,13 @@ def read(path: Path) -> ReferencePool:
         env = found.get("env")
         return ReferencePool(
             path,
-            None if env is None else _name(env),
-            {name: _number(player["rating"]["mean"]) for name, player in players.items()},
-            {name: _name(player["weights"]) for name, player in players.items() if player.get("weights") is not None},
+            None if env is None else _text(env, "env"),
+            {name: _number(player["rating"]["mean"], "mean") for name, player in players.items()},
+            {
+                name: _text(player["weights"], "weights")
+                for name, player in players.items()
+                if player.get("weights") is not None
+            },
         )
     except FileNotFoundError:
         raise
@@ -84,19 +90,7 @@ def read(path: Path) -> ReferencePool:
         raise ValueError(f"{path} has no ratings: name a file that sf-league --json has written") from None
 
 
-def _name(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise TypeError(value)
-    return value
-
-
-def _number(value: Any) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value):
-        raise TypeError(value)
-    return float(value)
-
-
 def described(held: Mapping[str, float]) -> str:
-    """As "random is held at 0, and bot:doom at 310"."""
+    """Describes them as "random is held at 0, and bot:doom at 310"."""
     parts = (f"{name} {'at' if n else 'is held at'} {rating:,.0f}" for n, (name, rating) in enumerate(held.items()))
     return ", and ".join(parts)

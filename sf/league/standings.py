@@ -6,21 +6,47 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from sf.evaluation.statistics import statistics, wilson_interval
-from sf.league.bradley_terry import Rating
 from sf.league.meta_solvers import alpharank, nash_average
 from sf.league.openskill_ratings import openskill_ratings
-from sf.league.payoffs import Payoffs, meetings, payoffs, result, scores_of
-from sf.league.ratings import Point, names_of, ratings
-from sf.league.record import Match, Player, Row
+from sf.league.ratings import Point, Rating, names_of, ratings
+from sf.league.record import Match, Player, Row, meetings, result, scores_of
 
 _MOST_ONE_BY_ONE = 100_000  # matches, which take openskill some seconds
 _PARTS = 20  # of a run, in which win rates are averaged
+
+
+class Payoffs(NamedTuple):
+    """Holds what each player gained against each other one, two by two in a match of several.
+
+    All [P, P], of the row's player against the column's; NaN where two never met, as nobody meets itself.
+    """
+
+    num_matches: np.ndarray
+    win_rate: np.ndarray
+    mean_score: np.ndarray
+    margin: np.ndarray  # mean of half the difference of the scores: in a zero-sum game that is the mean score
+
+    @property
+    def is_complete(self) -> bool:
+        """Returns whether each player met each other one."""
+        return bool((self.num_matches + np.eye(len(self.num_matches)) > 0).all())
+
+    def zero_sum(self) -> np.ndarray:
+        """[P, P] the meta-game of wins: 2 x win rate - 1, from -1 to 1, and 0 for a player against itself.
+
+        Raises ValueError where two players never met.
+        """
+        if not self.is_complete:
+            raise ValueError("not every player met every other one: a meta-game needs all pairs")
+        gain = 2 * self.win_rate - 1
+        np.fill_diagonal(gain, 0.0)
+        return gain
 
 
 class Mean(NamedTuple):
@@ -50,7 +76,7 @@ class Standing(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How policies that learn fared against the others meanwhile.
+    """Says how policies that learn fared against the others meanwhile.
 
     opponents: O names. ends: [B + 1] env steps, where one part of the run ends and the next begins. win_rate: [O, B] of
     the policies that learn, all together; NaN where there was no match.
@@ -111,8 +137,28 @@ def standings(rows: Sequence[Row], held: Mapping[str, float] | None = None) -> S
     )
 
 
+def payoffs(players: Sequence[str], matches: Iterable[Match]) -> Payoffs:
+    """players: the rows and columns. Matches of others do not count."""
+    position = {name: p for p, name in enumerate(players)}
+    sums: dict[tuple[str, str], list[float]] = {}  # by pair: matches, wins, scores, margins
+    for match in matches:
+        for name, other, score, other_score in meetings(match):
+            of_pair = sums.setdefault((name, other), [0.0, 0.0, 0.0, 0.0])
+            of_pair[0] += 1
+            of_pair[1] += result(score, other_score)
+            of_pair[2] += score
+            of_pair[3] += (score - other_score) / 2
+    num, wins, scores, margins = np.zeros((4, len(players), len(players)))
+    for (name, other), of_pair in sums.items():
+        if name in position and other in position:
+            at = position[name], position[other]
+            num[at], wins[at], scores[at], margins[at] = of_pair
+    with np.errstate(invalid="ignore"):
+        return Payoffs(num.astype(np.int64), wins / num, scores / num, margins / num)
+
+
 def _of_matches(matches: Sequence[Match]) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """By player, a number for each match against others: its score, and its mean result against each of them."""
+    """Returns by player its score in each match against others, and its mean result against each of them."""
     scores: dict[str, list[float]] = defaultdict(list)
     wins: dict[str, list[float]] = defaultdict(list)
     for match in matches:
@@ -168,12 +214,12 @@ def _shares(table: Payoffs, is_learning: bool) -> tuple[dict[str, np.ndarray | N
         return shares, ["Not all players have met yet, so there is no Nash averaging and no alpha-rank."]
     missing = []
     game = table.zero_sum()
-    try:
-        shares["nash_share"], shares["nash_skill"] = nash_average(game)
-    except ValueError as error:
-        missing.append(str(error))
-    try:
-        shares["alpharank"] = alpharank(game)
-    except ValueError as error:
-        missing.append(str(error))
+    for names, solver in (
+        (("nash_share", "nash_skill"), nash_average),
+        (("alpharank",), lambda game: [alpharank(game)]),
+    ):
+        try:
+            shares.update(zip(names, solver(game), strict=True))
+        except ValueError as error:  # noqa: PERF203  another package may be there
+            missing.append(str(error))
     return shares, missing

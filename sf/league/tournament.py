@@ -47,7 +47,7 @@ class Tournament:
 
 
 class PairResult(NamedTuple):
-    """What was played of one pair. remarks: sentences on the environment."""
+    """Holds what was played of one pair. remarks: sentences on the environment."""
 
     players: tuple[str, str]
     matches: Sequence[Match]
@@ -132,7 +132,7 @@ def play(
 
 
 def settings_of(tournament: Tournament) -> Settings:
-    """What must be the same where a tournament goes on."""
+    """Returns what must be the same if a tournament goes on."""
     task = tournament.task
     values = {
         "env": task.env,
@@ -150,7 +150,7 @@ def settings_of(tournament: Tournament) -> Settings:
 
 
 def players_of(tournament: Tournament) -> list[Player]:
-    """As they join the record."""
+    """Returns the players as they join the record."""
     return [
         Player(name)
         if isinstance(each, Opponent)
@@ -193,27 +193,24 @@ def _unwritable(path: Path, error: OSError) -> ValueError:
 
 def _require_same(there: Mapping[str, Any], here: Mapping[str, Any], directory: Path) -> None:
     """Raises ValueError where the tournament there is another one than this."""
-    for name, value in here.items():
-        old = there.get(name)
-        if name == "players" and isinstance(old, Mapping):
-            if list(old.items()) == list(value.items()):  # in the same order, as pairs are
-                continue
-            if list(old) == list(value):
-                what = f"{next(player for player in value if old[player] != value[player])} was another checkpoint"
-            else:
-                what = f"players were {', '.join(old)}, in this order"
-        elif old == value:
-            continue
-        elif name == "options" and isinstance(old, Mapping):
-            option = next(option for option in {**old, **value} if old.get(option) != value.get(option))
-            what = f"{option} was {old.get(option)!r}, and is {value.get(option)!r} here"
-        else:
-            what = f"{name} was {old!r}, and is {value!r} here"
-        raise ValueError(f"{directory} has another tournament, where {what}: name another --results")
+    old, new = _compared(there), _compared(here)
+    for name in new:
+        if old.get(name) != new[name]:
+            raise ValueError(
+                f"{directory} has another tournament, where {name} was {old.get(name)!r}, and is {new[name]!r} here: "
+                "name another --results"
+            )
+
+
+def _compared(values: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings by name: players in their order, as pairs are, then the checkpoint of each, and the options."""
+    players, options = values.get("players", {}), values.get("options", {})
+    more = {name: value for name, value in {**players, **options}.items() if name not in values}
+    return {**values, "players": list(players), "options": None, **more}
 
 
 def _matches(evaluation: Evaluation, pair: tuple[str, str]) -> list[Match]:
-    """Those in which both took part. An agent that joined none is left out."""
+    """Returns the matches in which both took part. An agent that joined none is left out."""
     found = []
     for agents in evaluation.scores_of_matches().values():
         if len({policy_idx for policy_idx, _ in agents.values()}) == 2:

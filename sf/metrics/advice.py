@@ -80,7 +80,7 @@ class StaleData:
         self._was_said = False
 
     def see(self, now: float, metrics: Mapping[str, Any]) -> str | None:
-        """What was just measured, at `now` in seconds. Returns the sentence, once, after a minute of low ones."""
+        """Takes what was just measured, at `now` in seconds. Returns the sentence, once, after a minute of low ones."""
         if not {"effective_sample_size", "masked_share"} & metrics.keys():
             return None
         sentence = self._sentence(metrics)

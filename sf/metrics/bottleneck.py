@@ -42,7 +42,7 @@ _FEWER_PLAYERS = ("a lower --past_share", "fewer --seats")
 
 @dataclass(frozen=True)
 class RanksLoad:
-    """Who waits for whom among several learners of one policy.
+    """Says who waits for whom among several learners of one policy.
 
     slowest: the rank that waits least, on machine `host`. wait_share, slowest_wait_share: of the time of the others,
     and of its own, that goes by in waiting for other ranks, from 0 to 1. bottleneck: the sentence of the slowest on
@@ -92,12 +92,12 @@ class Load:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether no core is idle, and other programs have most of them."""
+        """Returns whether no core is idle, and other programs have most of them."""
         return self.is_full and self.of_others > self.num_cores / 2
 
     @property
     def of_others(self) -> float:
-        """How many cores other programs use."""
+        """Returns how many cores other programs use."""
         return max(0.0, self.cores_in_use * self.num_cores - sum(self.cores.values()))
 
 

@@ -36,7 +36,7 @@ class CoreSeconds:
 
 
 def core_seconds(cores: tuple[int, ...], roles: tuple[str, ...]) -> CoreSeconds:
-    """Until now. cores: those that count for the machine. The children of this process are named ROLE-NUMBER."""
+    """Measures until now. cores: those that count for the machine. Children of this process are named ROLE-NUMBER."""
     of_role = dict.fromkeys(roles, 0.0)
     for child in multiprocessing.active_children():
         role = child.name.partition("-")[0]
@@ -112,7 +112,7 @@ class Window:
         self._counts = {name: now.counts[name] - then.counts[name] for name in now.counts}
 
     def count(self, role: str, of: str = "steps") -> float:
-        """Of all processes of a role."""
+        """Returns the count of all processes of a role."""
         return float(self._counts[of][self._roles[role]].sum())
 
     def rate(self, role: str, of: str = "steps") -> float:
@@ -120,11 +120,11 @@ class Window:
         return self.count(role, of) / self.seconds
 
     def share(self, name: str, rows: Sequence[int]) -> float:
-        """Of the time that these processes were busy, or waited; the mean over them."""
+        """Returns the share of the time that these processes were busy, or waited; the mean over them."""
         return min(1.0, float(self._counts[f"{name}_s"][rows].mean() / self.seconds))  # rounding may exceed 1
 
     def shares(self, num_policies: int) -> dict[str, float]:
-        """By the name that they have in a record. num_policies: of several, each learner has its own, too."""
+        """Returns all shares by their names in a record. num_policies: of several, each learner has its own, too."""
         shares = {}
         for role, rows in self._roles.items():
             for name in ("busy", "wait", "slot_wait"):
@@ -151,7 +151,7 @@ class Window:
         }
 
     def load(self, num_epochs: int, is_on_gpu: bool, is_synchronous: bool) -> Load:
-        """What `sf.metrics.bottleneck` judges. num_epochs: of the learner, on the same data."""
+        """Returns what `sf.metrics.bottleneck` judges. num_epochs: of the learner, on the same data."""
         shares, cores = self.shares(num_policies=1), self.cores_in_use()
         busiest = max(self._roles["learner"], key=lambda row: float(self._counts["busy_s"][row]))
         return Load(

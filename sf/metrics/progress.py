@@ -11,9 +11,8 @@ import numpy as np
 
 from sf.metrics.advice import UnreportedObjective, first_update
 from sf.metrics.bottleneck import Load, bottleneck
-from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
-from sf.metrics.meter import Machine, Meter, Roles
-from sf.metrics.policy_progress import PolicyEvent, PolicyProgress, episode_means
+from sf.metrics.meter import Machine, Meter, Roles, Window
+from sf.metrics.policy_progress import EndedEpisode, LatestEpisodes, PolicyEvent, PolicyProgress, episode_means
 from sf.shared.counters import Counters
 
 
@@ -97,7 +96,7 @@ class Progress:
 
     @property
     def has_begun(self) -> bool:
-        """Whether all learners have told where they begin."""
+        """Returns whether all learners have told where they begin."""
         return len(self._begun) == self.num_policies
 
     def resume(self, policy_id: int, env_steps: int, seconds_before: float) -> bool:
@@ -146,12 +145,7 @@ class Progress:
         """One flat record. Shares and rates cover the time since the last one."""
         window = self._meter.look()
         return {
-            "start": self.start,
-            "stats_avg": self.stats_avg,
-            "env_steps": self.env_steps,
-            "env_frames": self.env_steps * self.frameskip,
-            "seconds": self.seconds,
-            "env_frames_per_second": window.rate("learner") * self.frameskip,
+            **self._totals(window),
             "sampled_env_frames_per_second": window.rate("rollout") * self.frameskip,
             "episodes": self.num_episodes,
             **self._counts(),
@@ -189,12 +183,7 @@ class Progress:
             (t0, steps0), (t1, steps1) = self._first_trained, self._last_trained
             steady = (steps1 - steps0) * self.frameskip / (t1 - t0)
         return {
-            "start": self.start,
-            "stats_avg": self.stats_avg,
-            "env_steps": self.env_steps,
-            "env_frames": self.env_steps * self.frameskip,
-            "seconds": self.seconds,
-            "env_frames_per_second": whole.rate("learner") * self.frameskip,
+            **self._totals(whole),
             "steady_env_frames_per_second": steady,
             "episodes": self.num_episodes,
             **self._counts(),
@@ -210,6 +199,16 @@ class Progress:
     def _taken_additions(self) -> dict[str, Any]:
         taken, self._added = self._added, {}
         return taken
+
+    def _totals(self, window: Window) -> dict[str, Any]:
+        return {
+            "start": self.start,
+            "stats_avg": self.stats_avg,
+            "env_steps": self.env_steps,
+            "env_frames": self.env_steps * self.frameskip,
+            "seconds": self.seconds,
+            "env_frames_per_second": window.rate("learner") * self.frameskip,
+        }
 
     def _counts(self) -> dict[str, int]:
         of_players = {"league/episodes": self.num_player_episodes} if self.num_player_episodes else {}

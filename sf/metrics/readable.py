@@ -50,7 +50,7 @@ def rounded(value: int) -> str:
 
 
 def outcome(summary: Mapping[str, Any]) -> str:
-    """How a run went, in a sentence made from its summary."""
+    """Describes how a run went, in a sentence made from its summary."""
     returns = summary["mean_return"]
     mean_return = "no finished episode" if returns is None else f"mean return {number(returns)} over the last episodes"
     return (

@@ -41,7 +41,7 @@ def read_starts(run_dir: RunDir) -> list[dict[str, Any]]:
 
 
 def system_info() -> dict[str, Any]:
-    """What the speed and the numbers of a run depend on besides its configuration. Memory in GiB."""
+    """Returns what the speed and the numbers of a run depend on besides its configuration. Memory in GiB."""
     return {
         "started_at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "command": shlex.join(sys.argv),
@@ -85,7 +85,7 @@ def _git(directory: Path, *arguments: str) -> str | None:
 
 
 def _cpu_model() -> str:
-    """Its name where the kernel tells it (x86), else the architecture."""
+    """Returns its name where the kernel tells it (x86), else the architecture."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

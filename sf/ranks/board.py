@@ -40,10 +40,10 @@ class Board:
         return None
 
     def wait_for_all(self, word: str, patience_s: float) -> None:
-        """Until each other rank has this word in its line, or has ended."""
+        """Waits until each other rank has this word in its line, or has ended."""
 
     def final_status(self, patience_s: float) -> int | None:
-        """Of another rank that would fail again, its exit status; None where no rank has said so.
+        """Returns the exit status of another rank that would fail again, or None if no rank has said so.
 
         Waits until one has, or each has said why it fails, or has ended.
         """

@@ -45,18 +45,10 @@ def launch(num_ranks: int, may_start_again: Callable[[], bool]) -> int:
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     os.environ[LAUNCHER] = str(os.getpid())
     launch_id = uuid.uuid4().hex
-
-    def launch_once() -> int:
+    while True:
         with TemporaryDirectory(prefix="sf-ranks-") as folder:
             os.environ[SAID_ONCE] = folder
-            return _launch_once(num_ranks, launch_id, folder)
-
-    return _launch_again_and_again(launch_once, may_start_again)
-
-
-def _launch_again_and_again(launch_once: Callable[[], int], may_start_again: Callable[[], bool]) -> int:
-    while True:
-        status = launch_once()
+            status = _launch_once(num_ranks, launch_id, folder)
         if status == FINAL_FAILURE:
             return FAILURE
         if status in (0, USER_ERROR) or status in _ASKED_TO_END or not may_start_again():

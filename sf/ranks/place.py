@@ -1,4 +1,4 @@
-"""Where this trainer stands among the ranks, as `torchrun` says it in environment variables."""
+"""Where this trainer stands among the ranks, as `torchrun` says it in environment variables, and in which launch."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import dataclasses
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.ranks.agent import end_with_agent
+from sf.storage import text_files
+from sf.storage.run_dir import write_atomically
 from sf.system.machine.cores import num_usable_cores, shares, usable_cores
 
 FAILURE, USER_ERROR = 1, 2  # exit statuses, see sf.tools.commands.ends
@@ -38,7 +42,7 @@ class Place:
 
     @classmethod
     def from_environment(cls, variables: Mapping[str, str] | None = None) -> Place:
-        """By the variables of `torchrun`, or alone where there are none. Raises UsageError where some are missing."""
+        """Reads the variables of `torchrun`; alone if there are none. Raises UsageError if some are missing."""
         variables = os.environ if variables is None else variables
         if "RANK" not in variables or "WORLD_SIZE" not in variables:
             return ALONE_HERE
@@ -60,7 +64,7 @@ class Place:
 
     @property
     def is_first(self) -> bool:
-        """Whether it does what is done once: merged metrics, evaluations, the display."""
+        """Returns whether it does what is done once: merged metrics, evaluations, the display."""
         return self.rank == 0
 
     @property
@@ -70,7 +74,7 @@ class Place:
 
     @property
     def saves(self) -> bool:
-        """Whether it writes checkpoints: one rank for each disk."""
+        """Returns whether it writes checkpoints: one rank for each disk."""
         return self.is_first or self.has_disk
 
     def after(self, rendezvous: str, sees_disk_of_first: bool) -> Place:
@@ -113,6 +117,45 @@ class Place:
 
 ALONE_HERE = Place()
 _taken: list[bool] = []  # whether this process has its share of the cores
+
+
+class LaunchMark:
+    """Tells whether the run in the directory is that of this launch, by a file that the first rank sets.
+
+    The file has the id of the launch. A launch is all starts of the ranks by one torchrun or one `--num_learners`. With
+    `--restart_behavior restart` or `overwrite` a start that fails before the new run is under way puts back the earlier
+    one. Ranks that are started again tell by the mark which of the two they find: their own they resume, in the place
+    of the other they begin anew.
+    """
+
+    def __init__(self, folder: Path, place: Place, variables: Mapping[str, str] | None = None) -> None:
+        """folder: for what ranks write. variables: of the environment."""
+        variables = os.environ if variables is None else variables
+        self._path = folder / "under_way"
+        self._launch = variables.get("TORCHELASTIC_RUN_ID", "")
+        self._is_of_this_rank = place.is_by_torchrun and place.is_first
+        self._is_set = False
+
+    def is_there(self) -> bool:
+        """Returns whether this launch has set the mark. Raises ValueError if a link is in its place."""
+        text_files.require_file(self._path)
+        try:
+            return self._path.read_text(errors="replace") == self._launch
+        except OSError:  # nobody has
+            return False
+
+    def set(self) -> None:
+        """No earlier run will be put back. May be called again and again: a disk that is full now has room later."""
+        if self._is_of_this_rank and not self._is_set:
+            with suppress(OSError):
+                write_atomically(self._path, self._launch.encode())
+                self._is_set = True
+
+    def remove(self) -> None:
+        """At the first start: torchrun without --rdzv-id calls all launches the same. One of another launch stays."""
+        if self._is_of_this_rank and self.is_there():
+            with suppress(OSError):
+                self._path.unlink()
 
 
 def require_can_be_ranked(config: Config, place: Place) -> None:

@@ -91,7 +91,7 @@ class Ranks:
         return list(sums)
 
     def share(self, data: bytes, source: int = 0) -> bytes:
-        """What rank `source` has; data of the others does not matter."""
+        """Returns what rank `source` has; data of the others does not matter."""
         return data
 
     def joined(self, network: nn.Module) -> nn.Module:
@@ -102,7 +102,7 @@ class Ranks:
         return network
 
     def have_the_same(self, numbers: Tensor) -> bool:
-        """Whether `numbers` are the same to the bit on all ranks. Where they are not, at least one of them says so."""
+        """Returns whether `numbers` are the same to the bit on all ranks. If not, at least one of them says so."""
         return True
 
     def leave(self) -> None:
@@ -177,7 +177,7 @@ class DistributedRanks(Ranks):
             torch.distributed.destroy_process_group()
 
     def _wait_for_those_who_leave(self) -> None:
-        """Who closes its connections first may take the last message from another one."""
+        """Waits, because a rank that closes its connections first may take the last message from another one."""
         leaving = [f"leaves/{rank}" for rank in range(self.size)]
         with suppress(RuntimeError):  # one has died, or the store has gone: nobody waits for this rank
             self._store.set(leaving[self.rank], "")

@@ -44,7 +44,7 @@ def _prefix(name: str) -> str:
 
 
 def _merged(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Of names without a prefix."""
+    """Merges names without a prefix."""
     if any(other.get("episodes_in_mean") == 0 for other in records):
         records = [_without_episodes(other) for other in records]
     record = dict(records[0])
@@ -68,7 +68,7 @@ def _merged(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _without_episodes(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Its means are not known, nor is their spread."""
+    """Returns the record without its means and their spread, which are not known."""
     unknown = [name for name in record if name in _OVER_EPISODES + _SPREAD or name.startswith(_OVER_EPISODES_PREFIX)]
     return {**record, **dict.fromkeys(unknown), "episodes_in_mean": 0}
 

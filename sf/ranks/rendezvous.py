@@ -51,7 +51,7 @@ class Rendezvous:
 
 @dataclass(frozen=True)
 class SavedRun:
-    """What there is of a run at its start.
+    """Says what there is of a run at its start.
 
     env_steps: of each policy, those of the newest checkpoint; None: there is none. run_id: it had from its beginning;
     None: there is no run, or an older one. where: its machine and directory, in words.

@@ -8,15 +8,12 @@ import numpy as np
 
 from sf.evaluation.during_training import EvaluatorOrders
 from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
-from sf.league.players.exploiter_resets import ExploiterResets
 from sf.league.players.exploiters import Exploiters
-from sf.league.players.league_record import LeagueRecord
-from sf.league.players.match_results import MatchResults
-from sf.league.players.matchmaker import Matchmaker
+from sf.league.players.league_record import LeagueRecord, MatchResults
+from sf.league.players.matchmaker import ExploiterResets, Matchmaker
 from sf.league.players.pool import Pool
-from sf.league.players.pool_growth import PoolGrowth
 from sf.league.players.seat_keeper import SeatKeeper
-from sf.league.players.snapshots import Snapshots
+from sf.league.players.snapshots import PoolGrowth, Snapshots
 from sf.league.population.controller import Population
 from sf.metrics.progress import Progress
 from sf.run.learner_orders import LearnerOrders

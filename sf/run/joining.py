@@ -15,8 +15,7 @@ from torch.distributed import Store
 from sf.config import Config
 from sf.envs import UsageError
 from sf.ranks.board import Board, StoreBoard
-from sf.ranks.launch_mark import LaunchMark
-from sf.ranks.place import FAILURE, FINAL_FAILURE, USER_ERROR
+from sf.ranks.place import FAILURE, FINAL_FAILURE, USER_ERROR, LaunchMark
 from sf.ranks.rendezvous import SavedRun, meet, most_saved, new_run_id
 from sf.run.children.verdict import ChildError
 from sf.run.plan import Plan

@@ -21,8 +21,7 @@ from sf.envs.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
 from sf.evaluation.episode_video import require_drawable
 from sf.evaluation.play.exploitability import require_exploitability
-from sf.league.players.entrants import Entrant, find_entrants
-from sf.league.players.reference import find_reference
+from sf.league.players.entrants import Entrant, find_entrants, find_reference
 from sf.league.reference import played
 from sf.learner.batches.symmetric_images import find_symmetries
 from sf.learner.optimizer.optimizer import require_available
@@ -202,7 +201,7 @@ def entrants_of(config: Config, spec: EnvSpec) -> Mapping[str, Entrant]:
 
 
 def reference_of(config: Config, entrants: Mapping[str, Entrant]) -> Mapping[str, float]:
-    """See `sf.league.players.reference.find_reference`."""
+    """See `sf.league.players.entrants.find_reference`."""
     what = played(config.run.env, config.environment.kwargs)
     return find_reference(config.players.reference_ratings, what, entrants, _run_dir(config), _resumes(config))
 

@@ -45,7 +45,7 @@ class UnreadableError(UsageError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a file holds."""
+    """Holds the content of a file."""
 
     tensors: dict[str, Tensor]
     state: dict[str, Any]
@@ -101,7 +101,7 @@ def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Pa
 
 
 def without_optimizer(checkpoint: Checkpoint) -> Checkpoint:
-    """What it takes to act."""
+    """Returns what it takes to act."""
     weights = {name: tensor for name, tensor in checkpoint.tensors.items() if name.startswith(MODEL)}
     return Checkpoint(weights, checkpoint.state)
 
@@ -161,7 +161,7 @@ def load_best(directory: Path) -> tuple[Path, Checkpoint]:
 
 
 def best_score(directory: Path) -> float:
-    """Of the best checkpoint; minus infinity where there is none that is whole and can be read."""
+    """Returns the score of the best checkpoint, or minus infinity if none is whole and can be read."""
     try:
         return load_best(directory)[1].state[_SCORE]
     except ValueError:
@@ -311,7 +311,7 @@ def _digest(data: bytes) -> bytes:
 
 
 def _digest_place(data: bytes) -> slice:
-    """Where the digest is; an empty slice in a file without one."""
+    """Finds the digest; an empty slice in a file without one."""
     key = data.find(_DIGEST_FOLLOWS)
     begin = key + len(_DIGEST_FOLLOWS)
     return slice(begin, begin + len(_NO_DIGEST)) if key >= 0 else slice(0, 0)

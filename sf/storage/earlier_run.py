@@ -18,7 +18,7 @@ Say = Callable[[str], None]
 
 
 class EarlierRun:
-    """What was in the directory of a run before this start."""
+    """Holds what was in the directory of a run before this start."""
 
     def __init__(self, path: Path, treatment: Literal["resume", "restart", "overwrite"]) -> None:
         """Move it aside, unless it is resumed. Raises OSError where that cannot be done."""
@@ -31,7 +31,7 @@ class EarlierRun:
 
     @property
     def is_aside(self) -> bool:
-        """Whether there is one, which would come back if the new run did not get under way."""
+        """Returns whether there is one, which would come back if the new run did not get under way."""
         return self._aside is not None
 
     def settle(self, say: Say = print) -> None:
@@ -68,7 +68,7 @@ class EarlierRun:
 
 
 def left_behind(path: Path) -> list[Path]:
-    """What killed starts with `overwrite` have left beside `path`."""
+    """Finds what killed starts with `overwrite` have left beside `path`."""
     return sorted(path.parent.glob(f"{glob.escape(path.name)}.overwritten[0-9]*"))
 
 

@@ -35,7 +35,7 @@ class PlayedMatch:
 
 
 class Journal:
-    """Where a rollout worker writes. It begins a file with its first match, and another one when that is large."""
+    """Writes the matches of a rollout worker. It begins a file with the first, and another one when that is large."""
 
     def __init__(self, run_dir: Path) -> None:
         self._directory = run_dir / DIRECTORY
@@ -79,7 +79,7 @@ class Journal:
 
 
 def _is_at(path: Path, status: os.stat_result) -> bool:
-    """Whether the file of this status is the one at `path`. Raises OSError where that cannot be told."""
+    """Returns whether the file of this status is the one at `path`. Raises OSError if that cannot be told."""
     try:
         return os.path.samestat(path.lstat(), status)
     except FileNotFoundError:
@@ -88,14 +88,14 @@ def _is_at(path: Path, status: os.stat_result) -> bool:
 
 @dataclass
 class _Reading:
-    """How far a file has been read."""
+    """Says how far a file has been read."""
 
     num_bytes: int = 0
     num_lines: int = 0
 
 
 class JournalReader:
-    """What all rollout workers have written, those of an earlier session of the run as well.
+    """Reads what all rollout workers have written, those of an earlier session of the run as well.
 
     recorded: how many lines of a file the record has. say: tells the user of a line that is no match.
     """
@@ -166,7 +166,7 @@ def _whole_lines_from(path: Path, num_bytes: int) -> list[bytes]:
 
 
 def _match_of(line: bytes, num_mains: int, num_players: int) -> PlayedMatch | None:
-    """None where the line is no match of players 0 to num_players - 1, or none that a policy below num_mains was in."""
+    """Returns None if it is no match of players 0 to num_players - 1, or none that a policy below num_mains was in."""
     try:
         who, scores = json.loads(line)
         if not all(type(each) is int and 0 <= each < num_players for each in who):

@@ -21,7 +21,7 @@ _MOST_LINKS = 40  # that the kernel follows
 
 
 def require_writable(flag: str, path: Path, *, is_named: bool = True, instead: str | None = None) -> None:
-    """Before the work: raises ValueError where the file cannot be written. Makes missing directories."""
+    """Raises ValueError before the work if the file cannot be written. Makes missing directories."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not is_named:
@@ -53,7 +53,7 @@ def write(flag: str, path: Path, data: bytes, *, is_named: bool = True, instead:
 
 
 def write_folder(flag: str, folder: Path, files: Mapping[str, bytes]) -> None:
-    """As `write`, of files that belong together, by name: no reader sees the last one beside others of another time."""
+    """Writes files that belong together, by name: no reader sees the last one beside others of another time."""
     for name in files:
         text_files.require_file(folder / name)
     try:
@@ -63,7 +63,7 @@ def write_folder(flag: str, folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Whether a disk, or the share of it that a user has, has no room."""
+    """Returns whether a disk, or the share of it that a user has, has no room."""
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 

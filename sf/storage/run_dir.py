@@ -55,6 +55,16 @@ _READ_ALONE: dict[str, int | None] = {
 }
 
 
+class _Inside:
+    """A path inside of a run directory."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, run_dir: RunDir, kind: type[RunDir]) -> Path:
+        return run_dir.path / self._name
+
+
 @dataclass(frozen=True)
 class RunDir:
     """Paths of one run."""
@@ -66,70 +76,40 @@ class RunDir:
         return cls(Path(train_dir) / experiment)
 
     def itself(self) -> RunDir:
-        """Where its path is a link to a folder, that folder: it is locked, moved aside and deleted, not the link."""
+        """Follows a link to a folder: that folder is locked, moved aside and deleted, not the link."""
         return RunDir(Path(os.path.realpath(self.path))) if self.path.is_symlink() else self
 
     @property
     def ranks(self) -> Path:
-        """Where other ranks than the first write."""
+        """Returns where other ranks than the first write."""
         return self.path.parent / RANKS / self.path.name
 
     def of_rank(self, rank: int) -> RunDir:
-        """Where a rank writes what it says, if it has the disk of the first. It has no checkpoints."""
+        """Returns where a rank writes what it says, if it has the disk of the first. It has no checkpoints."""
         return RunDir(self.ranks / f"{rank:02d}")
 
-    @property
-    def config(self) -> Path:
-        return self.path / "config.yaml"
-
-    @property
-    def id(self) -> Path:
-        return self.path / "run_id"
-
-    @property
-    def metrics(self) -> Path:
-        return self.path / "metrics.jsonl"
-
-    @property
-    def evaluations(self) -> Path:
-        return self.path / "evaluations.jsonl"
-
-    @property
-    def tensorboard(self) -> Path:
-        return self.path / "tensorboard"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.path / "checkpoints"
+    config = _Inside("config.yaml")
+    id = _Inside("run_id")
+    metrics = _Inside("metrics.jsonl")
+    evaluations = _Inside("evaluations.jsonl")
+    tensorboard = _Inside("tensorboard")
+    checkpoints = _Inside("checkpoints")
+    videos = _Inside("videos")
+    summary = _Inside("summary.json")
+    log = _Inside("run.log")
+    system = _Inside("system.json")
 
     def checkpoints_of(self, policy_id: int, num_policies: int) -> Path:
-        """Where the checkpoints of a policy are: in a folder of its own, unless it is the only one."""
-        return self.checkpoints if num_policies == 1 else self.checkpoints / f"policy_{policy_id:02d}"
+        """Returns where the checkpoints of a policy are: in a folder of its own, unless it is the only one."""
+        return _of_policy(self.checkpoints, policy_id, num_policies)
 
     def milestones_of(self, policy_id: int, num_policies: int) -> Path:
-        """Where a policy's checkpoints are kept for good."""
-        directory = self.checkpoints / "milestones"
-        return directory if num_policies == 1 else directory / f"policy_{policy_id:02d}"
-
-    @property
-    def videos(self) -> Path:
-        return self.path / "videos"
+        """Returns where a policy's checkpoints are kept for good."""
+        return _of_policy(self.checkpoints / "milestones", policy_id, num_policies)
 
     def videos_of(self, policy_id: int, num_policies: int) -> Path:
-        """Where the videos of a policy are, as its checkpoints."""
-        return self.videos if num_policies == 1 else self.videos / f"policy_{policy_id:02d}"
-
-    @property
-    def summary(self) -> Path:
-        return self.path / "summary.json"
-
-    @property
-    def log(self) -> Path:
-        return self.path / "run.log"
-
-    @property
-    def system(self) -> Path:
-        return self.path / "system.json"
+        """Returns where the videos of a policy are, as its checkpoints."""
+        return _of_policy(self.videos, policy_id, num_policies)
 
     def saved_flags(self) -> dict[str, Any] | None:
         """The flags of the run that is here, or None where there is none. Raises ValueError for a broken file."""
@@ -141,7 +121,7 @@ class RunDir:
         return _readable(flags, self.config)
 
     def saved_id(self) -> str | None:
-        """What `prepare` was given at the beginning of the run; None where there is none, as in older runs."""
+        """Returns what `prepare` was given at the beginning of the run, or None, as in older runs."""
         try:
             return self.id.read_text(errors="replace").strip() or None if is_file(self.id) else None
         except OSError:
@@ -172,10 +152,7 @@ class RunDir:
         where the path holds something else than a run, has links among its files, or cannot be written.
         """
         flags = {name: value for name, value in config.flat().items() if name not in NOT_SAVED}
-        text = yaml.safe_dump(
-            {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()},
-            sort_keys=False,
-        )
+        text = flags_text(flags)
         is_run = is_file(self.config)
         try:
             left_over = _left_over_beside(self.config)
@@ -208,6 +185,16 @@ class RunDir:
         write_atomically(self.summary, (text_files.dumps(summary, indent=2) + "\n").encode())
 
 
+def _of_policy(directory: Path, policy_id: int, num_policies: int) -> Path:
+    return directory if num_policies == 1 else directory / f"policy_{policy_id:02d}"
+
+
+def flags_text(flags: Mapping[str, Any]) -> str:
+    """The content of a config.yaml."""
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()}
+    return yaml.safe_dump(plain, sort_keys=False)
+
+
 def _readable(flags: Mapping[str, Any], source: Path) -> dict[str, Any]:
     """The flags, with the types that most readers rely on. Raises ValueError for a value of the wrong kind."""
     try:
@@ -224,12 +211,12 @@ def _readable(flags: Mapping[str, Any], source: Path) -> dict[str, Any]:
 
 
 def temporary_beside(path: Path) -> Path:
-    """Where a file is written before it gets its name. Short, since that name may be as long as names can be."""
+    """Returns where a file is written before it gets its name. Short, as that name may be as long as names can be."""
     return path.with_name(f".{path.name[:40]}.{os.getpid()}.tmp")
 
 
 def _left_over_beside(path: Path) -> set[Path]:
-    """What processes that were killed as they wrote `path` have left."""
+    """Finds what processes that were killed as they wrote `path` have left."""
     name = re.compile(re.escape(f".{path.name}.") + r"\d+\.tmp")
     return {each for each in path.parent.glob(".*.tmp") if name.fullmatch(each.name)}
 

@@ -16,7 +16,7 @@ class HeldError(ValueError):
 
 
 class Lock:
-    """Of a directory, while it is held."""
+    """Locks a directory while it is held."""
 
     def __init__(self, directory: Path, say: Callable[[str], None], flag: str | None) -> None:
         target = Path(os.path.realpath(directory))  # Path.resolve fails where links lead in a circle

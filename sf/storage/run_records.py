@@ -60,7 +60,7 @@ def parsed(text: bytes) -> dict[str, float]:
 
 
 def numbers(record: Mapping[str, Any]) -> dict[str, float]:
-    """What can be drawn and compared. Metrics that are not known yet are null, a loss that diverged is null or NaN."""
+    """Returns what can be drawn and compared. Unknown metrics are null, a loss that diverged is null or NaN."""
     return {_plain_name(name): value for name, value in record.items() if is_number(value)}
 
 
@@ -90,7 +90,7 @@ def settled(records: Sequence[Mapping[str, float]], flags: Mapping[str, Any]) ->
 
 
 def is_settled(record: Mapping[str, float], name: str, num_policies: int) -> bool:
-    """Whether this number of a record, if it is a mean over episodes, is one over enough of them, as far as it says.
+    """Returns whether this number of a record is no mean over too few episodes, as far as the record says.
 
     num_policies: of the run, whose own mean is over the episodes of all.
     """
@@ -132,12 +132,12 @@ def settled_means(records: Sequence[Mapping[str, float]], flags: Mapping[str, An
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a recorded value can be drawn."""
+    """Returns whether a recorded value can be drawn."""
     return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
 
 
 @lru_cache(maxsize=10_000)
 def _prefix_of_mean(name: str) -> str | None:
-    """Of a metric that is a mean over episodes: empty, or policy_00/ and so on; None for any other."""
+    """Returns the prefix of a mean over episodes: empty, or policy_00/ and so on; None for any other metric."""
     match = _EPISODE_MEAN.fullmatch(name)
     return match and (match[1] or "")

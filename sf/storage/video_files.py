@@ -16,7 +16,7 @@ _NAME = re.compile(r"video_(\d+)(?:_\d+)?\.mp4")
 
 
 def free_path(directory: Path, env_steps: int) -> Path:
-    """Where a video of a policy with this many env steps goes. A run that went back to a checkpoint films it again."""
+    """Returns a new path for a video at these env steps. A run that went back to a checkpoint films them again."""
     directory.mkdir(parents=True, exist_ok=True)
     path, number = directory / f"video_{env_steps:012d}.mp4", 2
     while path.exists():
@@ -25,7 +25,7 @@ def free_path(directory: Path, env_steps: int) -> Path:
 
 
 def env_steps(path: Path) -> int | None:
-    """Of the policy in a video of a run; None for a file of another name."""
+    """Returns the env steps of the policy in a video of a run, or None for a file of another name."""
     named = _NAME.fullmatch(path.name)
     return int(named[1]) if named else None
 
@@ -43,7 +43,7 @@ def take_preview(video: Path) -> bytes:
 
 
 def remove_unfinished(directory: Path) -> None:
-    """What an evaluator that died has left in a directory of videos: half of a video, its copy, or half of the copy."""
+    """Removes what an evaluator that died has left: half of a video, its copy, or half of the copy."""
     with suppress(OSError):
         for path in (*directory.glob(".video_*"), *directory.glob("..video_*")):
             path.unlink(missing_ok=True)

@@ -20,33 +20,13 @@ from untrained import untrained
 from sf.evaluation import evaluator
 from sf.evaluation.during_training import Evaluations, EvaluatorOrders, Videos
 from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
-from sf.evaluation.play.load import load_policy
+from sf.evaluation.play.policy import load_policy
 from sf.run.best_checkpoints import BestCheckpoints
 from sf.run.reports import ReportHandler
 from sf.shared.recovery import RecoveryMemory
 from sf.storage import checkpoint, video_files
 from sf.storage.run_dir import temporary_beside
 from sf.system.processes.reports import Evaluated, Exploited, Filmed, GivenUp
-
-
-class Queue:
-    def __init__(self):
-        self.put_there = []
-
-    def put(self, index):
-        self.put_there.append(index)
-
-    @property
-    def num(self):
-        return len(self.put_there)
-
-
-class Writer:
-    def __init__(self):
-        self.records = []
-
-    def write_evaluation(self, record):
-        self.records.append(record)
 
 
 class Progress:
@@ -66,6 +46,9 @@ class Progress:
         self.metrics.update(metrics)
 
 
+_NAMES = {EVALUATE: "evaluate", FILM: "film", EXPLOIT: "exploit"}
+
+
 def statistics(mean):
     return {"num": 3, "mean": mean, "low": mean - 1, "high": mean + 1, "median": mean, "std": 0.0, "min": 0, "max": 9}
 
@@ -79,124 +62,87 @@ def report(*means):
 
 
 def make(progress, resumed_env_steps=0, evaluate=100, film=None, exploit=None):
-    queue, said = Queue(), []
+    """The orders, those that were given, and what is said."""
+    ordered, said = [], []
     every = {EVALUATE: evaluate, FILM: film, EXPLOIT: exploit}
-    return EvaluatorOrders(every, resumed_env_steps, queue, progress, said.append), queue, said
+    queue = SimpleNamespace(put=ordered.append)
+    return EvaluatorOrders(every, resumed_env_steps, queue, progress, said.append), ordered, said
 
 
 def make_evaluations(progress):
     orders, _, said = make(progress)
-    writer = Writer()
-    return Evaluations(orders, progress, writer, said.append), writer, said
+    records = []
+    writer = SimpleNamespace(write_evaluation=records.append)
+    return Evaluations(orders, progress, writer, said.append), records, said
 
 
 def test_an_evaluation_is_due_at_every_multiple_and_never_two_at_once():
     progress = Progress()
-    orders, queue, _ = make(progress)
-    ordered = []
+    orders, ordered, _ = make(progress)
+    num_ordered = []
     for env_steps in range(0, 1000, 30):
         progress.env_steps = env_steps
         orders.give_if_due()
-        ordered.append(queue.num)
+        num_ordered.append(len(ordered))
         if env_steps == 510:
             orders.done()
-    assert max(ordered[:4]) == 0  # up to 90
-    assert ordered[4] == 1  # at 120
-    assert ordered[17] == 1  # nobody has answered
-    assert ordered[18] == 2  # at 540; those at 200, 300 and 400 are not made up for
-    assert ordered[-1] == 2
-
-
-def test_evaluations_and_videos_take_turns_where_both_are_always_due():
-    progress = Progress()
-    orders, queue, _ = make(progress, evaluate=10, film=10)
-    for env_steps in range(100, 500, 100):
-        progress.env_steps = env_steps
-        orders.give_if_due()
-        orders.done()
-    assert queue.put_there == [EVALUATE, FILM, EVALUATE, FILM]
+    assert max(num_ordered[:4]) == 0  # up to 90
+    assert num_ordered[4] == 1  # at 120
+    assert num_ordered[17] == 1  # nobody has answered
+    assert num_ordered[18] == 2  # at 540; those at 200, 300 and 400 are not made up for
+    assert num_ordered[-1] == 2
 
 
 def test_all_three_orders_take_turns_where_all_are_always_due():
     progress = Progress()
-    orders, queue, _ = make(progress, evaluate=10, film=10, exploit=10)
+    orders, ordered, _ = make(progress, evaluate=10, film=10, exploit=10)
     for env_steps in range(100, 700, 100):
         progress.env_steps = env_steps
         orders.give_if_due()
         orders.done()
-    assert queue.put_there == [EVALUATE, FILM, EXPLOIT, EVALUATE, FILM, EXPLOIT]
+    assert ordered == [EVALUATE, FILM, EXPLOIT, EVALUATE, FILM, EXPLOIT]
 
 
-def test_a_run_that_ends_during_a_computation_of_exploitability_says_what_to_do():
-    orders, queue, said = make(Progress(env_steps=150), evaluate=None, exploit=100)
-    orders.give_if_due()
-    assert queue.put_there == [EXPLOIT]
-    assert not orders.has_evaluations
-    orders.end()
-    assert said[0].endswith("which is dropped: sf-eval --exploitability true measures the last checkpoint")
+@pytest.mark.parametrize(("order", "command"), [(EXPLOIT, "sf-eval --exploitability"), (FILM, "sf-enjoy --video")])
+def test_a_run_without_evaluations_keeps_the_best_by_its_training_and_names_what_its_end_drops(order, command):
+    for never in (None, 0):
+        orders, ordered, said = make(Progress(env_steps=150), evaluate=never, **{_NAMES[order]: 100})
+        orders.give_if_due()
+        assert ordered == [order]
+        assert not orders.has_evaluations
+        orders.end()
+        assert command in said[0]
 
 
-@pytest.mark.parametrize("never", [None, 0])
-def test_a_run_with_videos_alone_orders_no_evaluation_and_keeps_the_best_by_its_training(never):
-    orders, queue, said = make(Progress(env_steps=150), evaluate=never, film=100)
-    orders.give_if_due()
-    assert queue.put_there == [FILM]
-    assert not orders.has_evaluations
-    orders.end()
-    assert said == ["the run ended during a video, which is dropped: sf-enjoy --video films the last checkpoint"]
-
-
-def test_a_new_run_that_is_heard_of_late_has_its_first_evaluation():
-    orders, queue, _ = make(Progress(env_steps=150))
-    orders.give_if_due()
-    assert queue.num == 1
-
-
-@pytest.mark.parametrize("of", [EVALUATE, FILM])
-def test_a_resumed_run_waits_for_the_next_multiple(of):
+@pytest.mark.parametrize("order", [EVALUATE, FILM])
+def test_a_resumed_run_waits_for_the_next_multiple(order):
     progress = Progress(env_steps=250)
-    orders, queue, _ = make(progress, 240, *((100, None) if of == EVALUATE else (None, 100)))
+    orders, ordered, _ = make(progress, 240, **{"evaluate": None, _NAMES[order]: 100})
     orders.give_if_due()
-    assert queue.num == 0
+    assert len(ordered) == 0
     progress.env_steps = 300
     orders.give_if_due()
-    assert queue.put_there == [of]
-
-
-def test_after_the_death_of_the_evaluator_the_next_evaluation_is_ordered():
-    progress = Progress()
-    orders, queue, _ = make(progress)
-    for env_steps in (0, 100, 200):
-        progress.env_steps = env_steps
-        orders.give_if_due()
-        orders.done()
-    assert queue.num == 2
-
-
-class NoVideos:
-    def remove_unfinished(self):
-        pass
+    assert ordered == [order]
 
 
 def test_when_the_evaluator_is_given_up_training_decides_over_the_best_checkpoints():
     progress = Progress(env_steps=150)
-    orders, queue, said = make(progress)
+    orders, ordered, said = make(progress)
     orders.give_if_due()
     assert orders.has_evaluations
-    events = ReportHandler(progress, 1, said.append, orders, None, NoVideos())
+    events = ReportHandler(progress, 1, said.append, orders, None, SimpleNamespace(remove_unfinished=lambda: None))
     events.handle(SimpleNamespace(name="evaluator-0", role="evaluator"), GivenUp("it has died"))
     assert not orders.has_evaluations
     progress.env_steps = 1000
     orders.give_if_due()
     orders.end()
-    assert queue.num == 1
+    assert len(ordered) == 1
     assert len(said) == 1
-    assert "without evaluations; from now on, returns in training select the best checkpoint" in said[0]
 
 
 def test_results_are_written_said_and_become_metrics():
     progress = Progress()
-    evaluations, writer, said = make_evaluations(progress)
+    evaluations, records, said = make_evaluations(progress)
     evaluations.evaluated(report(4.0))
     assert progress.metrics == {
         "eval/env_steps": 90,
@@ -207,33 +153,26 @@ def test_results_are_written_said_and_become_metrics():
         "eval/mean_episode_steps": 5,
         "eval/stats/frags": 2,
     }
-    assert writer.records[0]["statistics"]["frags"]["mean"] == 2
-    assert said == ["evaluation at 90 env steps: mean return 4.00 (3.00 to 5.00) over 3 episodes"]
-
-
-def test_results_of_several_policies_have_their_names():
-    progress = Progress()
-    evaluations, writer, said = make_evaluations(progress)
+    assert records[0]["statistics"]["frags"]["mean"] == 2
+    assert "4.00 (3.00 to 5.00)" in said[0]
     evaluations.evaluated(report(4.0, 6.0))
     assert progress.metrics["policy_01/eval/mean_return"] == 6.0
-    assert [record["policy_id"] for record in writer.records] == [0, 1]
-    assert "of policy 1" in said[1]
+    assert [record["policy_id"] for record in records] == [0, 0, 1]
 
 
-@pytest.mark.parametrize(("num", "prefix", "of"), [(1, "", ""), (2, "policy_01/", " of policy 1")])
-def test_exploitability_is_a_line_a_metric_and_a_sentence_for_each_policy(num, prefix, of):
+@pytest.mark.parametrize(("num", "prefix"), [(1, ""), (2, "policy_01/")])
+def test_exploitability_is_a_line_a_metric_and_a_sentence_for_each_policy(num, prefix):
     progress = Progress()
-    evaluations, writer, said = make_evaluations(progress)
+    evaluations, records, said = make_evaluations(progress)
     for _ in range(2):  # of the same weights
         evaluations.exploited(Exploited([{"env_steps": 90 + i, "exploitability": 0.25 + i} for i in range(num)]))
     last = num - 1
-    assert len(writer.records) == len(said) == num
+    assert len(records) == len(said) == num
     assert progress.metrics[f"{prefix}eval/exploitability"] == 0.25 + last
     assert progress.metrics[f"{prefix}eval/env_steps"] == 90 + last
     assert len(progress.metrics) == 2 * num
     line = {"policy_id": last, "seconds": 1.0, "env_steps": 90 + last, "exploitability": 0.25 + last}
-    assert writer.records[last] == line
-    assert said[last] == f"exploitability{of} at {90 + last} env steps: {0.25 + last:.4f}"
+    assert records[last] == line
 
 
 class Memory:
@@ -265,16 +204,6 @@ def test_the_best_checkpoint_is_renewed_when_the_objective_is_higher_and_time_ha
     assert at(400, -4.0, now=True) == 200
     assert at(500, -2.0, now=True) == 500
     assert BestCheckpoints(memory, progress, print)._best == {0: -2.0}  # a resumed run knows
-
-
-def test_a_full_disk_costs_the_best_checkpoint_and_not_the_run(tmp_path):
-    (tmp_path / "file").write_text("")
-    memory, said = Memory(tmp_path / "file"), []
-    memory.recoveries[0].write(untrained("toy_bandit"))
-    best = BestCheckpoints(Memory(tmp_path / "nothing"), Progress(scores=[1.0]), said.append)
-    best._memory = memory
-    best.keep_if_due()
-    assert "could not be saved" in said[0]
 
 
 def test_a_score_of_the_evaluator_that_a_full_disk_kept_from_being_saved_is_not_the_best(tmp_path, monkeypatch):
@@ -358,13 +287,9 @@ def killed(tmp_path_factory):
     return path / "toy_match_rps", "".join(run.said)
 
 
-def test_a_dead_evaluator_is_replaced_alone(killed):
-    _, output = killed
+def test_a_dead_evaluator_is_replaced_alone_and_every_policy_of_a_run_is_evaluated(killed):
+    run, output = killed
     assert re.search(r"evaluator-0 died of SIGKILL\. Replaced$", output, re.MULTILINE)
-
-
-def test_every_policy_of_a_run_is_evaluated(killed):
-    run, _ = killed
     records = [json.loads(line) for line in (run / "evaluations.jsonl").read_text().splitlines()]
     assert {record["policy_id"] for record in records} == {0, 1}
     assert all(record["statistics"]["return"]["num"] == 6 for record in records)
@@ -441,7 +366,7 @@ def test_a_failure_is_said_once_until_a_video_succeeds(made):
     videos, *_, said = made
     for failures in (["no room"], ["no room"], [], ["no room"]):
         videos.filmed(filmed(failures=failures))
-    assert said == ["a video is missing (no room); training goes on, and the next one is tried"] * 2
+    assert ["no room" in each for each in said] == [True, True]
 
 
 def test_what_a_dead_evaluator_was_making_is_removed_and_no_video(made):

@@ -1,12 +1,12 @@
 """What is said of an evaluation while it goes on."""
 
+from multiprocessing import Pipe
+from types import SimpleNamespace
+
 import pytest
 
-from sf import envs
-from sf.envs import EnvOptions
 from sf.evaluation import endless, task
-from sf.evaluation.play.opponents import Opponent
-from sf.evaluation.task import EvaluationTask, evaluate
+from sf.evaluation.results import Evaluation
 from sf.tools.commands import cli
 
 
@@ -25,13 +25,9 @@ def test_an_evaluation_whose_episodes_have_no_end_says_so_once(clock, capsys):
         progress(0, 100)
         said = capsys.readouterr()
         assert said.out == ""
-        assert ("no episode has ended in 60 s: if they have no end" in said.err) == is_said
-
-
-def test_one_that_has_episodes_says_nothing_beside_a_terminal(clock, capsys):
-    progress = cli.EpisodeProgress()
-    for seconds, done in ((0, 0), (59, 1), (500, 2), (900, 2)):
-        clock[0] = 1000.0 + seconds
+        assert ("no episode has ended in 60 s" in said.err) == is_said
+    for done in (1, 2, 2):  # one that has episodes says nothing beside a terminal
+        clock[0] += 500
         progress(done, 100)
     assert capsys.readouterr() == ("", "")
 
@@ -54,8 +50,7 @@ def test_of_several_evaluations_in_turn_each_has_its_minute(clock):
     clock[0] = 1119.0
     watch(0, 4)
     [sentence] = said
-    assert "no episode has ended in 60 s" in sentence
-    assert "give the environment a limit of steps" in sentence
+    assert endless.OF_SEVERAL_AGENTS in sentence
 
 
 def test_progress_is_told_without_news(monkeypatch):
@@ -64,15 +59,13 @@ def test_progress_is_told_without_news(monkeypatch):
 
     told = []
 
-    def on_progress(done, total):
-        told.append((done, total))
-        if len(told) == 6:
+    def on_progress():
+        told.append(1)
+        if len(told) == 3:
             raise EnoughError
 
-    monkeypatch.setattr(task, "_NEWS_EVERY_S", 0.02)  # a worker takes longer to start
-    spec = envs.describe("toy_bandit", EnvOptions())
-    player = Opponent("random", "toy_bandit", EnvOptions(), spec.obs_space, spec.action_space)
-    playing = EvaluationTask("toy_bandit", EnvOptions(), {"random": player}, num_episodes=3, num_workers=1)
-    with pytest.raises(EnoughError):
-        evaluate(playing, on_progress)
-    assert told == [(0, 3)] * 6
+    monkeypatch.setattr(task, "_NEWS_EVERY_S", 0.01)
+    ours, theirs = Pipe()
+    silent = SimpleNamespace(connection=ours, receive=list)
+    with ours, theirs, pytest.raises(EnoughError):
+        task._collect([silent], Evaluation("true_objective"), on_progress)

@@ -54,22 +54,16 @@ def test_environments_are_filmed_side_by_side_until_each_has_ended_an_episode(pa
     assert width <= 640
 
 
-def test_the_small_copy_is_an_animation_that_lasts_as_long(pair):
+def test_the_small_copy_is_an_animation_that_lasts_as_long_and_is_not_too_large(pair, monkeypatch):
     video, _ = pair
     animation = Image.open(io.BytesIO(video.preview.gif))
     assert animation.size == (video.preview.width, video.preview.height)
-    lasts_s = sum(_duration(animation, n) for n in range(animation.n_frames)) / 1000
-    assert animation.n_frames > 3
-    assert lasts_s == pytest.approx(described(video.path)[0], abs=0.5)
-
-
-def _duration(animation, n):
-    animation.seek(n)
-    return animation.info["duration"]
-
-
-def test_a_small_copy_that_is_too_large_is_made_smaller(pair, monkeypatch):
-    video, _ = pair
+    durations_ms = []
+    for n in range(animation.n_frames):
+        animation.seek(n)
+        durations_ms.append(animation.info["duration"])
+    assert len(durations_ms) > 3
+    assert sum(durations_ms) / 1000 == pytest.approx(described(video.path)[0], abs=0.5)
     monkeypatch.setattr(screen_video, "MAX_BYTES", len(video.preview.gif) // 2)
     smaller = screen_video.preview(video.path, 1.0, 640)
     assert len(smaller.gif) <= screen_video.MAX_BYTES
@@ -117,22 +111,16 @@ class Blind(gym.Env):
         raise OSError("no display")
 
 
-def test_an_environment_that_cannot_be_drawn_is_one_sentence_before_the_start():
-    config = Config().replace(env="test_episode_video:Blind", video_every_env_steps=100)
-    with pytest.raises(UsageError, match=r"cannot be drawn.*no display.*leave --video_every_env_steps out"):
-        require_drawable(config)
-
-
-def test_one_that_can_be_drawn_is_fine_and_observations_are_drawn_where_it_does_not_render():
-    for env in ("CartPole-v1", "toy_memory"):
+def test_an_environment_that_cannot_be_drawn_is_refused_before_the_start(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    envs.register_env("moving", Moving)
+    for env in ("CartPole-v1", "toy_memory", "moving"):  # one renders, of the others observations are drawn
         require_drawable(Config().replace(env=env, video_every_env_steps=100))
-
-
-def test_a_missing_encoder_is_one_sentence_with_what_to_type(monkeypatch):
+    assert Path.cwd() == tmp_path
+    with pytest.raises(UsageError, match=r"no display.*--video_every_env_steps"):
+        require_drawable(Config().replace(env="test_episode_video:Blind", video_every_env_steps=100))
     monkeypatch.setattr("sf.system.machine.extras.find_spec", lambda name: None)
-    with pytest.raises(
-        ValueError, match=r"video_every_env_steps needs imageio_ffmpeg and PIL: pip install '\.\[video\]'"
-    ):
+    with pytest.raises(ValueError, match="imageio_ffmpeg and PIL: pip install"):
         require_drawable(Config().replace(env="toy_bandit", video_every_env_steps=100))
 
 
@@ -143,10 +131,3 @@ def test_a_missing_encoder_is_one_sentence_with_what_to_type(monkeypatch):
 def test_flags_out_of_their_range_are_refused(flag, value):
     with pytest.raises(ValueError, match=flag):
         Config().replace(**{flag: value})
-
-
-def test_an_environment_that_is_tried_leaves_the_working_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    envs.register_env("moving", Moving)
-    require_drawable(Config().replace(env="moving", video_every_env_steps=1))
-    assert Path.cwd() == tmp_path

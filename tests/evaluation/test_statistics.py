@@ -28,17 +28,16 @@ def test_the_interval_is_the_percentile_bootstrap():
     assert s.high == pytest.approx(means[3_900], abs=0.1)
 
 
-@pytest.mark.parametrize("num", [2, 3, 5, 10, 29, 30, 100])
+@pytest.mark.parametrize("num", [2, 3, 5, 10, 29, 30])
 def test_the_interval_holds_the_true_mean_as_often_as_it_says(num):
     def hits(draw):
-        found = (statistics(draw(size=num)) for _ in range(400))
-        return sum(s.low <= 1.0 <= s.high for s in found) / 400
+        found = (statistics(draw(size=num)) for _ in range(300))
+        return sum(s.low <= 1.0 <= s.high for s in found) / 300
 
     rng = np.random.default_rng(num)
     assert 0.92 <= hits(lambda size: rng.normal(1.0, 3.0, size)) <= 0.98
-    assert (
-        0.85 <= hits(lambda size: rng.exponential(1.0, size)) <= 0.98
-    )  # of few values nothing says how skewed they are
+    # Of few values nothing says how skewed they are.
+    assert 0.85 <= hits(lambda size: rng.exponential(1.0, size)) <= 0.98
 
 
 def test_few_matches_of_different_sizes_have_the_interval_of_student():
@@ -64,15 +63,12 @@ def test_equal_values_have_no_interval(num):
     assert (s.low, s.high) == (None, None)
 
 
-@pytest.mark.parametrize("degrees", range(1, 31))
-def test_a_quantile_leaves_a_fortieth_of_students_t_above_it(degrees):
-    scale = math.gamma((degrees + 1) / 2) / math.gamma(degrees / 2) / math.sqrt(degrees * math.pi)
-    t = np.linspace(0.0, t_quantile(np.array(degrees)), 100_001)
-    density = scale * (1 + t**2 / degrees) ** (-(degrees + 1) / 2)
-    assert 0.5 + np.sum((density[1:] + density[:-1]) / 2 * np.diff(t)) == pytest.approx(0.975, abs=3e-5)
-
-
-def test_many_runs_take_the_last_quantile():
+def test_a_quantile_leaves_a_fortieth_of_students_t_above_it():
+    for degrees in range(1, 31):
+        scale = math.gamma((degrees + 1) / 2) / math.gamma(degrees / 2) / math.sqrt(degrees * math.pi)
+        t = np.linspace(0.0, t_quantile(np.array(degrees)), 10_001)
+        density = scale * (1 + t**2 / degrees) ** (-(degrees + 1) / 2)
+        assert 0.5 + np.sum((density[1:] + density[:-1]) / 2 * np.diff(t)) == pytest.approx(0.975, abs=3e-5)
     assert t_quantile(np.array([[30, 31], [1000, 1]])).tolist() == [[2.042, 2.042], [2.042, 12.706]]
 
 

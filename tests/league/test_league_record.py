@@ -22,26 +22,6 @@ def path(tmp_path):
     return tmp_path / record.NAME
 
 
-def test_rows_are_the_documented_json(path):
-    record.append(path, ROWS[:3])
-    assert [json.loads(line) for line in path.read_text().splitlines()] == [
-        {
-            "kind": "player",
-            "name": "policy_00_000000409600",
-            "policy": 0,
-            "env_steps": 409_600,
-            "path": "league/policy_00_000000409600.safetensors",
-        },
-        {"kind": "player", "name": "random"},
-        {
-            "kind": "match",
-            "env_steps": 412_345,
-            "players": ["policy_00", "policy_00_000000409600"],
-            "scores": [1.0, -1.0],
-        },
-    ]
-
-
 LINES = {  # as earlier versions have written them
     '{"kind": "player", "name": "policy_00_000000000064", "policy": 0, "env_steps": 64, "path": "league/a"}': (
         Player("policy_00_000000000064", 0, 64, "league/a")
@@ -57,12 +37,14 @@ LINES = {  # as earlier versions have written them
 }
 
 
-@pytest.mark.parametrize(("line", "row"), LINES.items())
-def test_a_line_of_each_kind_is_read_and_written_as_by_earlier_versions(line, row, path):
-    path.write_text(line + "\n")
-    assert record.read(path) == [row]
-    record.rewrite(path, [row])
-    assert path.read_text() == line + "\n"
+def test_a_line_of_each_kind_is_read_and_written_as_by_earlier_versions(path):
+    for line, row in LINES.items():
+        path.write_text(line + "\n")
+        assert record.read(path) == [row]
+        record.rewrite(path, [row])
+        assert path.read_text() == line + "\n"
+    path.write_text('{"kind": "weather", "sun": true}\n')  # a kind that nobody knows yet
+    assert record.read(path) == []
 
 
 def test_what_was_appended_is_read_back_in_its_order(path):
@@ -74,61 +56,46 @@ def test_what_was_appended_is_read_back_in_its_order(path):
     assert record.read(path) == rows
 
 
-@pytest.mark.parametrize("kept", range(1, 30))
-def test_half_a_line_is_ignored_and_gone_after_the_next_append(path, kept):
+def test_half_a_line_is_ignored_and_gone_after_the_next_append(path):
     record.append(path, ROWS)
     whole = path.read_bytes()
-    torn = json.dumps({"kind": "player", "name": "somebody"}).encode()[:kept]
-    path.write_bytes(whole + torn)
-    assert record.read(path) == ROWS
-    record.append(path, [MATCH])
-    assert record.read(path) == [*ROWS, MATCH]
-    assert path.read_bytes().startswith(whole + b"{")
-
-
-def test_a_first_line_that_is_torn_is_removed_even_if_it_is_long(path):
-    path.write_bytes(b"x" * 200_000)
-    assert record.read(path) == []
-    record.append(path, [MATCH])
-    assert record.read(path) == [MATCH]
+    line = json.dumps({"kind": "player", "name": "somebody"}).encode()
+    for torn in (*(line[:kept] for kept in range(1, len(line) + 1)), b"x" * 200_000):
+        path.write_bytes(whole + torn)
+        assert record.read(path) == ROWS
+        record.append(path, [MATCH])
+        assert record.read(path) == [*ROWS, MATCH]
+        assert path.read_bytes().startswith(whole + b"{")
 
 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("{", "Expecting property name"),
-        ("[]", "it must be a JSON object"),
+        ("{", "line 2"),
+        ("[]", "must be a JSON object"),
         ('{"name": "a"}', "'kind' is missing"),
         ('{"kind": "player"}', "'name' is missing"),
         ('{"kind": "player", "name": 3}', "name is 3"),
         ('{"kind": "match", "players": ["a", "b"], "scores": [1]}', "2 players, but 1 scores"),
-        ('{"kind": "match", "players": ["a"], "scores": [NaN]}', "a score is nan"),
-        ('{"kind": "reference", "ratings": {"a": null}}', "a rating is None"),
+        ('{"kind": "match", "players": ["a"], "scores": [NaN]}', "scores is nan"),
+        ('{"kind": "match", "players": ["a"], "scores": [1], "journal": ["a"]}', "journal is"),
+        ('{"kind": "reference", "ratings": {"a": null}}', "ratings is None"),
         ('{"kind": "reference", "ratings": [1]}', "ratings is [1]"),
         ('{"kind": "match", "players": "a", "scores": [1]}', "players is 'a'"),
         ('{"kind": "match", "env_steps": -1, "players": ["a"], "scores": [1]}', "env_steps is -1"),
     ],
 )
-def test_a_broken_line_is_one_sentence_with_its_number(path, line, reason):
+def test_a_broken_line_is_named_with_what_is_wrong(path, line, reason):
     record.append(path, ROWS[:1])
     path.write_text(f"{path.read_text()}{line}\n")
     record.append(path, ROWS[1:])
-    with pytest.raises(ValueError, match="line 2, is no row of a league") as error:
+    with pytest.raises(ValueError, match="line 2") as error:
         record.read(path)
     assert reason in str(error.value)
-    assert str(path) in str(error.value)
-
-
-def test_a_record_that_is_no_file_is_one_sentence(path):
+    path.unlink()
     path.mkdir()
-    with pytest.raises(ValueError, match=r"league.jsonl cannot be read \(Is a directory\)"):
+    with pytest.raises(ValueError, match="cannot be read"):
         record.read(path)
-
-
-def test_a_kind_of_row_that_nobody_knows_yet_is_left_out(path):
-    record.append(path, ROWS[:1])
-    path.write_text(path.read_text() + '{"kind": "weather", "sun": true}\n')
-    assert record.read(path) == ROWS[:1]
 
 
 def test_a_disk_that_gets_full_leaves_no_part_of_the_rows(path, monkeypatch):

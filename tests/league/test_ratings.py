@@ -6,10 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from sf.league import bradley_terry
-from sf.league.bradley_terry import Comparisons, fit
+from sf.league import ratings as module
 from sf.league.openskill_ratings import OpenskillRatings, openskill_ratings
-from sf.league.ratings import ratings
+from sf.league.ratings import Comparisons, fit, ratings
 from sf.league.record import ExploiterReset, ExploiterRestarted, Match, Player, Reference
 from sf.league.standings import standings
 
@@ -52,49 +51,33 @@ def test_no_other_ratings_are_more_probable():
     rows = tournament(rng, [0, 100, -150, 400], 12, draws=0.2)
     matches = [row for row in rows if isinstance(row, Match)]
     best = {name: rating.mean for name, rating in ratings(rows).players.items()}
-    most = slow_log_posterior(best, matches, bradley_terry.PRIOR_STD)
+    most = slow_log_posterior(best, matches, module.PRIOR_STD)
     for name in ("p1", "p2", "p3"):
         for step in (-2.0, 2.0):
             other = {**best, name: best[name] + step}
-            assert slow_log_posterior(other, matches, bradley_terry.PRIOR_STD) < most
+            assert slow_log_posterior(other, matches, module.PRIOR_STD) < most
 
 
-def test_the_order_of_the_matches_does_not_matter():
-    rng = np.random.default_rng(1)
-    rows = tournament(rng, [0, 300, 100], 20)
-    turned = [*rows[:3], *reversed(rows[3:])]
-    for name, rating in ratings(rows).players.items():
-        assert ratings(turned).players[name] == pytest.approx(rating, abs=1e-3)
-
-
-@pytest.mark.parametrize(("num_players", "num_matches"), [(5, 20), (5, 100), (8, 40)])
-def test_the_interval_holds_the_true_rating_as_often_as_it_says(num_players, num_matches):
+def test_the_interval_holds_the_true_rating_as_often_as_it_says():
     rng = np.random.default_rng(2)
     hits = []
     for _ in range(60):
-        true = [0, *rng.normal(0, 300, num_players - 1)]
-        found = ratings(tournament(rng, true, num_matches)).players
-        hits += [found[f"p{p}"].low <= true[p] <= found[f"p{p}"].high for p in range(1, num_players)]
+        true = [0, *rng.normal(0, 300, 4)]
+        found = ratings(tournament(rng, true, 40)).players
+        hits += [found[f"p{p}"].low <= true[p] <= found[f"p{p}"].high for p in range(1, 5)]
     assert 0.91 <= np.mean(hits) <= 0.985
-
-
-def test_who_won_everything_has_a_rating_and_a_wide_interval():
-    rows = [Player("random"), Player("a"), *[Match(("a", "random"), (1, 0))] * 50]
-    rating = ratings(rows).players["a"]
-    assert 400 < rating.mean < 2000
-    assert rating.high - rating.low > 800
 
 
 def test_free_for_alls_count_as_many_results_as_a_ranking_has():
     """Four players in each match, ranked by the model of Plackett and Luce."""
     rng = np.random.default_rng(3)
     hits = []
-    for _ in range(40):
+    for _ in range(25):
         true = np.array([0, *rng.normal(0, 250, 4)])
         rows = [Player(f"p{p}") for p in range(5)]
         for _ in range(150):
             four = rng.choice(5, 4, replace=False)
-            order = np.argsort(-(true[four] / bradley_terry.PER_LOG_ODDS + rng.gumbel(size=4)))
+            order = np.argsort(-(true[four] / module.PER_LOG_ODDS + rng.gumbel(size=4)))
             scores = np.empty(4)
             scores[order] = [3, 2, 1, 0]
             rows.append(Match(tuple(f"p{p}" for p in four), tuple(scores.tolist())))
@@ -148,7 +131,7 @@ def learning(rng, num_matches, with_random=True):
 def test_a_policy_that_learns_has_a_curve_on_which_its_snapshots_lie():
     rng = np.random.default_rng(4)
     hits = []
-    for _ in range(15):
+    for _ in range(8):
         true, rows = learning(rng, 600)
         found = ratings(rows)
         curve = found.curves["policy_00"]
@@ -210,10 +193,10 @@ def test_without_random_moves_the_first_snapshot_is_held_at_0():
     )
 
 
-def test_an_anchor_that_nobody_is_is_one_sentence():
-    with pytest.raises(ValueError, match="anchor is x, which is no player here: name one of a"):
+def test_an_anchor_that_nobody_is_and_a_league_without_players_are_refused():
+    with pytest.raises(ValueError, match="anchor is x"):
         ratings([Player("a")], {"x": 0.0})
-    with pytest.raises(ValueError, match="no players yet"):
+    with pytest.raises(ValueError, match="no players"):
         ratings([])
 
 
@@ -230,7 +213,7 @@ def test_a_reference_pool_gives_a_player_the_rating_that_it_has_among_them():
     true = {"p0": 900.0, "p1": 1200.0, "p2": 1500.0, "p3": 1330.0}
     held = {name: true[name] for name in ("p0", "p1", "p2")}
     rng = np.random.default_rng(3)
-    for _ in range(3):
+    for _ in range(2):
         rows = tournament(rng, [*true.values()], 400)
         for found in (ratings(rows, held).players, ratings([*rows, Reference({"p0": 0.0}), Reference(held)]).players):
             assert {name: found[name] for name in held} == {name: (r, 0, r, r) for name, r in held.items()}
@@ -241,24 +224,17 @@ def test_a_reference_pool_gives_a_player_the_rating_that_it_has_among_them():
         assert openskill_ratings(rows, held)["p3"].mean == pytest.approx(true["p3"], abs=120)
 
 
-def test_a_player_that_meets_nobody_is_rated_like_the_pool():
+def test_players_of_whom_little_is_known_have_wide_intervals():
     found = ratings([Player("a"), Player("b"), Player("c")], {"a": 1000.0, "b": 1400.0}).players["c"]
-    assert (found.mean, found.std) == pytest.approx((1200, 1000))
+    assert (found.mean, found.std) == pytest.approx((1200, 1000))  # it meets nobody
+    rows = [Player("a"), Player("random"), Reference({"x": 5.0}), *[Match(("a", "random"), (1, 0))] * 50]
+    assert ratings(rows).held == {"random": 0.0}  # nobody of the reference plays
+    always_won = ratings(rows).players["a"]
+    assert 400 < always_won.mean < 2000
+    assert always_won.high - always_won.low > 800
 
 
-def test_a_reference_pool_of_whom_nobody_plays_is_as_none():
-    rows = [Player("a"), Player("random"), Reference({"x": 5.0}), Match(("a", "random"), (1, 0))]
-    assert ratings(rows).held == {"random": 0.0}
-
-
-def test_openskill_orders_players_and_holds_the_anchor():
-    rows = tournament(np.random.default_rng(6), [0, 400, -400], 60)
-    found = openskill_ratings(rows)
-    assert found["p0"].mean == 0
-    assert found["p1"].mean > 150 > -150 > found["p2"].mean
-
-
-def test_openskill_takes_teams_and_draws():
+def test_openskill_takes_teams_draws_and_snapshots():
     rated = OpenskillRatings()
     for row in (Player("a"), Player("b"), Match(("a", "b", "a", "b"), (1, 0, 0, 1))):
         rated.add(row)
@@ -266,11 +242,7 @@ def test_openskill_takes_teams_and_draws():
     rated.add(Match(("a", "b", "b", "c"), (3, 1, 2, 0)))
     assert rated.of("a").mean > rated.of("b").mean > rated.of("c").mean
     rated.add(Match(("a", "a"), (1, -1)))
-
-
-def test_a_snapshot_begins_with_the_rating_of_its_policy():
-    rated = OpenskillRatings({"random": 0.0})
-    for row in (Player("random"), *[Match(("policy_00", "random"), (1, 0), 5)] * 9):
+    for row in [Match(("policy_00", "a"), (1, 0), 5)] * 9:
         rated.add(row)
     rated.add(Player("policy_00_000000000005", 0, 5, "x"))
     assert rated.of("policy_00_000000000005") == rated.of("policy_00")
@@ -296,15 +268,3 @@ def test_an_exploiter_that_begins_anew_does_not_raise_the_openskill_of_those_it_
     assert 150 < found["policy_00"].mean < 450
     new = OpenskillRatings({"random": 0.0}).of("policy_01")
     assert found["policy_01"] == new
-
-
-def test_results_that_are_fitted_together_are_nearer_to_the_truth_than_one_by_one():
-    """The reason why the tables show the fit."""
-    rng = np.random.default_rng(7)
-    together, one_by_one = [], []
-    for _ in range(10):
-        true = [0, *rng.normal(0, 300, 4)]
-        rows = tournament(rng, true, 60)
-        for errors, found in ((together, ratings(rows).players), (one_by_one, openskill_ratings(rows))):
-            errors += [(found[f"p{p}"].mean - true[p]) ** 2 for p in range(1, 5)]
-    assert np.mean(together) < 0.5 * np.mean(one_by_one)

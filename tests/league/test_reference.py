@@ -5,12 +5,7 @@ import json
 import pytest
 
 from sf.league import reference
-from sf.league.reference import described, played
-
-
-def test_who_is_held_is_said_whatever_it_is_called():
-    held = {"a{}": 0.0, "n{e}t": 12.4, "c": -3.0}
-    assert described(held) == "a{} is held at 0, and n{e}t at 12, and c at -3"
+from sf.league.reference import played
 
 
 def test_a_game_of_another_size_is_another_one(tmp_path):
@@ -19,7 +14,7 @@ def test_a_game_of_another_size_is_another_one(tmp_path):
     path.write_text(json.dumps({"env": small, "players": [{"name": "random", "rating": {"mean": 1}}]}))
     pool = reference.read(path)
     assert pool.held(small, {"random": None, "b": None}) == pool.held(None, {"random": None}) == {"random": 1.0}
-    with pytest.raises(ValueError, match=r"and what is played is openspiel:go .*19.*: name another"):
+    with pytest.raises(ValueError, match=r"openspiel:go .*19"):
         pool.held(large, {"random": None})
     assert played("openspiel:go", {}) == "openspiel:go"
 
@@ -29,12 +24,9 @@ def test_a_game_of_another_size_is_another_one(tmp_path):
     ["", "[]", "{}", '{"players": []}', '{"players": [{"name": "a"}]}', '{"players": [{"name": 3, "rating": 1}]}']
     + [f'{{"players": [{{"name": "a", "rating": {{"mean": {mean}}}}}]}}' for mean in ("NaN", "null", "9" * 400)],
 )
-def test_what_is_no_result_of_a_tournament_is_one_sentence(tmp_path, text):
+def test_what_is_no_result_of_a_tournament_is_refused(tmp_path, text):
     (tmp_path / "pool.json").write_text(text)
-    with pytest.raises(ValueError, match=r"pool\.json has no ratings: name a file that sf-league --json has written"):
+    with pytest.raises(ValueError, match=r"pool\.json has no ratings"):
         reference.read(tmp_path / "pool.json")
-
-
-def test_a_folder_is_one_sentence(tmp_path):
     with pytest.raises(ValueError, match="cannot be read"):
         reference.read(tmp_path)

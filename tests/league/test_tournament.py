@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,20 +73,14 @@ def test_scores_are_those_of_the_players():
         assert paper == -match.scores[match.players.index("own_players:rock")] > 0
 
 
-def test_in_a_match_of_four_both_play_two():
-    flags = {"env_kwargs": json.dumps({"num_agents": 4})}
-    rows, _ = played(make(matches=6, env="toy_match_counting", names=("random", "net"), **flags))
-    found = matches_of(rows)
-    assert len(found) == 6
-    assert all(Counter(match.players) == {"random": 2, "net": 2} for match in found)
-    for seat in range(4):
-        assert Counter(match.players[seat] for match in found) == {"random": 3, "net": 3}
-
-
-def test_in_a_match_of_three_both_play_two_in_turn():
-    flags = {"env_kwargs": json.dumps({"num_agents": 3})}
+@pytest.mark.parametrize(("num_agents", "of_net"), [(4, [2, 2, 2, 2]), (3, [1, 1, 2, 2])])
+def test_in_a_match_of_several_both_play_half_or_one_more_in_turn(num_agents, of_net):
+    flags = {"env_kwargs": json.dumps({"num_agents": num_agents})}
     rows, _ = played(make(matches=4, env="toy_match_counting", names=("random", "net"), **flags))
-    assert sorted(Counter(match.players)["net"] for match in matches_of(rows)) == [1, 1, 2, 2]
+    found = matches_of(rows)
+    assert sorted(Counter(match.players)["net"] for match in found) == of_net
+    for seat in range(num_agents if num_agents == 4 else 0):
+        assert Counter(match.players[seat] for match in found) == {"random": 2, "net": 2}
 
 
 @pytest.mark.long
@@ -130,84 +123,58 @@ def whole(tmp_path_factory):
     return (folder / record.NAME).read_bytes()
 
 
-@pytest.mark.parametrize("kept", [0, 1, 2, 5, 7, 8])
+@pytest.mark.parametrize("kept", [0, 2, 5, 8, None])
 def test_a_tournament_goes_on_at_any_line_and_ends_as_one_that_was_not_stopped(tmp_path, whole, kept):
-    """kept: whole lines of the record: in the settings, the players, each of the pairs. A part of the next is torn."""
+    """kept: whole lines of the record: in the settings, the players, a pair. A part of the next is torn. None: all."""
     given, path = make(matches=2), tmp_path / "results" / record.NAME
     lines = whole.splitlines(keepends=True)
     path.parent.mkdir()
-    path.write_bytes(b"".join(lines[:kept]) + lines[kept][:7])
+    path.write_bytes(whole if kept is None else b"".join(lines[:kept]) + lines[kept][:7])
     done = [r.players for r in record.read(path) if isinstance(r, Finished)]
     _, pairs = played(given, path.parent)
     assert pairs == [pair for pair in given.pairs if pair not in done]
     assert path.read_bytes() == whole
 
 
-def test_a_tournament_that_is_over_plays_nothing(tmp_path, whole):
-    (tmp_path / record.NAME).write_bytes(whole)
-    assert played(make(matches=2), tmp_path) == (record.read(tmp_path / record.NAME), [])
-    assert (tmp_path / record.NAME).read_bytes() == whole
-
-
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "name"),
     [
-        ({"matches": 6}, "matches was 4, and is 6 here"),
-        ({"seed": 1}, "seed was 0, and is 1 here"),
-        ({"names": ("random", "own_players:rock")}, "players were own_players:paper, own_players:rock, random"),
-        (
-            {"names": ("random", "own_players:paper", "own_players:rock")},
-            "players were own_players:paper, own_players:rock, random, in this order",
-        ),
-        ({"env": "toy_match_pennies"}, "env was 'toy_match_rps', and is 'toy_match_pennies' here"),
-        ({"env_kwargs": '{"a": 1}'}, "env_kwargs was '{}'"),
+        ({"matches": 6}, "matches"),
+        ({"seed": 1}, "seed"),
+        ({"names": ("random", "net")}, "players"),
+        ({"names": ("random", "net", "own_players:rock")}, "players"),  # in another order
+        ({"env": "toy_match_pennies"}, "env"),
+        ({"weights": 1}, "net"),
     ],
 )
-def test_results_of_another_tournament_are_one_sentence(tmp_path, change, message):
-    given = make()
-    with opened(tmp_path, given):
+def test_results_of_another_tournament_are_refused(tmp_path, change, name):
+    names = {"names": ("net", "own_players:rock", "random")}
+    with opened(tmp_path, make(**names)):
         pass
-    if "env_kwargs" in change:  # that no environment is made with
-        other = replace(given, task=replace(given.task, options=replace(given.task.options, **change)))
-    else:
-        other = make(**change)
-    with pytest.raises(ValueError, match="has another tournament, where") as error, opened(tmp_path, other):
-        pass
-    assert message in str(error.value)
-    assert str(error.value).endswith("name another --results")
-
-
-def test_another_checkpoint_under_the_same_name_is_another_tournament(tmp_path):
-    with opened(tmp_path, make(names=("net", "random"))):
-        pass
-    other = make(names=("net", "random"))
-    other.task.players["net"] = untrained("toy_match_rps", seed=1)
-    with pytest.raises(ValueError, match="net was another checkpoint"), opened(tmp_path, other):
+    other = make(**{**names, **{key: value for key, value in change.items() if key != "weights"}})
+    if "weights" in change:
+        other.task.players["net"] = untrained("toy_match_rps", seed=1)
+    with pytest.raises(ValueError, match=f"where {name} was .*name another --results"), opened(tmp_path, other):
         pass
 
 
-def test_the_record_of_a_run_is_no_place_for_results(tmp_path):
-    record.append(tmp_path / record.NAME, [Player("random")])
-    with pytest.raises(ValueError, match="is no record of a tournament"), opened(tmp_path, make()):
-        pass
+def test_places_that_hold_no_tournament_or_are_in_use_are_refused(tmp_path):
+    def refused(directory, match):
+        with pytest.raises(ValueError, match=f"{match}.*--results"):
+            played(make(matches=2), directory)
 
-
-def test_a_run_without_a_record_is_no_place_for_results_either(tmp_path):
-    (tmp_path / "config.yaml").write_text("env: toy_match_rps\n")
-    with pytest.raises(ValueError, match=r"is a run of sf-train, and its .*: name another --results"):
-        played(make(matches=2), tmp_path)
-    assert not (tmp_path / record.NAME).exists()
-
-
-def test_a_folder_in_which_another_tournament_is_played_is_refused(tmp_path):
-    with held(tmp_path), pytest.raises(ValueError, match="name another --results"), opened(tmp_path, make()):
-        pass
-
-
-def test_an_environment_without_matches_is_refused():
-    task = EvaluationTask("toy_identity", Config().environment, {}, 1)
-    with pytest.raises(ValueError, match="toy_identity has one agent, so nobody meets in it"):
-        require_matches(task)
+    league, run = tmp_path / "league", tmp_path / "run"
+    for directory in (league, run):
+        directory.mkdir()
+    record.append(league / record.NAME, [Player("random")])
+    refused(league, "no record of a tournament")
+    (run / "config.yaml").write_text("env: toy_match_rps\n")
+    refused(run, "is a run of sf-train")
+    assert not (run / record.NAME).exists()
+    with held(tmp_path / "used"):
+        refused(tmp_path / "used", "")
+    with pytest.raises(ValueError, match="toy_identity has one agent"):
+        require_matches(EvaluationTask("toy_identity", Config().environment, {}, 1))
 
 
 KILLED = """
@@ -248,18 +215,11 @@ def test_a_tournament_that_was_killed_among_its_matches_loses_only_the_pair_that
     assert rows == played(make(matches=20))[0] == record.read(path)
 
 
-@pytest.mark.parametrize(
-    ("number", "how"),
-    [
-        (errno.ENOSPC, "make room there, and the same command goes on"),
-        (errno.EDQUOT, "make room there, and the same command goes on"),
-        (errno.EACCES, "name another --results"),
-    ],
-)
+@pytest.mark.parametrize(("number", "how"), [(errno.ENOSPC, "make room"), (errno.EACCES, "name another --results")])
 def test_results_that_cannot_be_written_ask_for_room_only_where_there_is_none(tmp_path, monkeypatch, number, how):
     def refuse(*_):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(record, "append", refuse)
-    with pytest.raises(ValueError, match=rf"cannot be written \({os.strerror(number)}\): {how}$"):
+    with pytest.raises(ValueError, match=f"{os.strerror(number)}.*{how}"):
         played(make(matches=2), tmp_path)

@@ -26,22 +26,17 @@ def test_the_first_batch_is_full_when_enough_actors_have_ended_their_rollouts(sl
 
 
 @pytest.mark.parametrize(
-    ("sampled", "rate", "sentence"),
+    ("sampled", "rate", "words"),
     [
-        (0, 0.0, "first update after 2,048 steps"),
-        (48, 50.0, "first update after 2,048 steps, in about 40 s at this rate"),
-        (2040, 50.0, "first update after 2,048 steps, in about 1 s at this rate"),
-        (2048, 50.0, "first update after 2,048 steps, which are sampled: the learner trains"),
-        (
-            48,
-            5.0,
-            "first update after 2,048 steps, in about 7 min at this rate; lower --rollout and --num_batches_per_epoch "
-            "for an earlier one",
-        ),
+        (0, 0.0, ["2,048 steps"]),
+        (48, 50.0, ["2,048 steps", "40 s"]),
+        (2040, 50.0, ["about 1 s"]),
+        (2048, 50.0, ["are sampled"]),
+        (48, 5.0, ["7 min", "--rollout", "--num_batches_per_epoch"]),
     ],
 )
-def test_the_sentence_says_when_the_first_update_is_due(sampled, rate, sentence):
-    assert first_update(2048, sampled, rate) == sentence
+def test_the_sentence_says_when_the_first_update_is_due(sampled, rate, words):
+    assert [word for word in words if word not in first_update(2048, sampled, rate)] == []
 
 
 def test_the_display_says_when_the_first_update_is_due_until_it_has_come(monkeypatch):
@@ -84,51 +79,42 @@ def sentences(*seen, flags=None, has_auto_sizes=False):
 def test_it_is_said_once_when_it_has_been_low_for_a_minute():
     said = sentences((0, LOW), (30, LOW), (59, LOW), (60, LOW), (61, LOW), (200, LOW))
     assert [sentence is not None for sentence in said] == [False, False, False, True, False, False]
-    assert "worth 50% of its samples" in said[3]
-
-
-@pytest.mark.parametrize("between", [HIGH])
-def test_a_minute_begins_anew_where_it_was_high(between):
-    assert sentences((0, LOW), (50, between), (55, LOW), (100, LOW)) == [None] * 4
-    assert sentences((0, LOW), (50, between), (55, LOW), (115, LOW))[-1] is not None
+    assert "50%" in said[3]
+    assert sentences((0, LOW), (50, HIGH), (55, LOW), (100, LOW)) == [None] * 4
+    assert sentences((0, LOW), (50, HIGH), (55, LOW), (115, LOW))[-1] is not None
+    assert sentences((0, {}), (100, {})) == [None, None]
 
 
 def test_data_that_is_not_trained_on_is_said_though_it_has_no_effective_sample_size():
     masked = {"masked_share": 0.9, "lag_mean": 1120.0}
     assert sentences((0, masked), (30, {}), (59, masked)) == [None] * 3
     sentence = sentences((0, masked), (30, {}), (60, masked))[-1]
-    assert sentence.startswith("90% of the data of the last minute was too old to be trained on: try --rollout auto ")
-    assert sentence.endswith(" or fewer --num_envs_per_worker or a --max_policy_lag above 1000")
+    words = ["90%", "--rollout auto", "fewer --num_envs_per_worker", "--max_policy_lag above 1000"]
+    assert [word for word in words if word not in sentence] == []
     some = {**HIGH, "masked_share": 0.4}
     assert sentences((0, some), (60, some), (120, some)) == [None] * 3
-
-
-def test_a_report_without_a_figure_changes_nothing_that_is_said():
-    assert sentences((0, {}), (100, {})) == [None, None]
 
 
 KL = {**FLAGS, "lr_schedule": "kl_adaptive"}
 PBT = {**FLAGS, "with_pbt": True, "num_policies": 2}
 
 
+OF_SAMPLER = ["--rollout auto", "--num_envs_per_worker"]
+OF_LEARNER = ["--learning_rate", "--num_epochs", "--lr_schedule kl_adaptive"]
+
+
 @pytest.mark.parametrize(
-    ("lag", "flags", "has_auto_sizes", "remedy"),
+    ("lag", "flags", "has_auto_sizes", "remedies"),
     [
-        (
-            240,
-            FLAGS,
-            False,
-            ", and is 3.0 iterations old: try --rollout auto --batch_size auto or fewer --num_envs_per_wor",
-        ),
-        (240, FLAGS, True, ", and is 3.0 iterations old: try fewer --num_envs_per_worker"),
-        (80, FLAGS, True, ": try a lower --learning_rate or fewer --num_epochs or --lr_schedule kl_adaptive"),
-        (80, KL, True, ": try a lower --learning_rate or fewer --num_epochs"),
-        (80, PBT, True, ": try a lower --learning_rate or fewer --num_epochs"),
-        (1, {"batch_size": 64}, False, ": try a lower --learning_rate or --lr_schedule kl_adaptive"),
+        (240, FLAGS, False, OF_SAMPLER),
+        (240, FLAGS, True, OF_SAMPLER[1:]),
+        (80, FLAGS, True, OF_LEARNER),
+        (80, KL, True, OF_LEARNER[:2]),
+        (80, PBT, True, OF_LEARNER[:2]),
+        (1, {"batch_size": 64}, False, [OF_LEARNER[0], OF_LEARNER[2]]),
     ],
 )
-def test_the_remedy_is_what_the_run_does_not_have_yet(lag, flags, has_auto_sizes, remedy):
+def test_the_remedy_is_what_the_run_does_not_have_yet(lag, flags, has_auto_sizes, remedies):
     low = LOW | {"lag_mean": float(lag)}
     said = sentences((0, low), (60, low), flags=flags, has_auto_sizes=has_auto_sizes)[-1]
-    assert f"(effective sample size){remedy}" in said
-    assert remedy.endswith("wor") or said.endswith(remedy)
+    assert [remedy for remedy in OF_SAMPLER + OF_LEARNER if remedy in said] == remedies

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from sf.metrics.system_info import commit_of, read_starts, record_start, system_info
+from sf.metrics.system_info import commit_of, read_starts, record_start
 from sf.storage.run_dir import RunDir
 
 
@@ -14,21 +14,19 @@ def git(directory, *arguments):
     return done.stdout.strip()
 
 
-def test_the_machine_and_the_versions_are_known():
-    info = system_info()
-    assert info["cpu"]
-    assert 1 <= info["usable_cores"] <= info["cores"]
-    assert info["memory_gib"] > 0
-    assert {"torch", "numpy", "gymnasium"} <= info["versions"].keys()
-
-
-def test_each_start_adds_an_entry(tmp_path):
+def test_each_start_adds_an_entry_with_the_machine_and_the_versions(tmp_path):
     run_dir = RunDir(tmp_path / "run")
     assert read_starts(run_dir) == []
     record_start(run_dir)
     record_start(run_dir)
-    first, second = read_starts(run_dir)
-    assert first["versions"] == second["versions"]
+    first, info = read_starts(run_dir)
+    assert first["versions"] == info["versions"]
+    assert info["cpu"]
+    assert 1 <= info["usable_cores"] <= info["cores"]
+    assert info["memory_gib"] > 0
+    assert {"torch", "numpy", "gymnasium"} <= info["versions"].keys()
+    with pytest.raises(ValueError, match="--train_dir"):
+        record_start(RunDir(run_dir.system))
 
 
 @pytest.mark.parametrize("text", ["", "{", "3", "[1, null]"])
@@ -40,15 +38,11 @@ def test_a_damaged_file_begins_anew(tmp_path, text):
     assert len(read_starts(run_dir)) == 1
 
 
-def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="name another --train_dir"):
-        record_start(RunDir(tmp_path / "file"))
-
-
 def test_the_commit_is_that_of_the_source_and_says_whether_it_was_changed(tmp_path):
-    source = tmp_path / "module.py"
+    source, installed = tmp_path / "module.py", tmp_path / ".venv" / "module.py"
     source.write_text("a = 1\n")
+    installed.parent.mkdir()
+    installed.write_text("")
     git(tmp_path, "init")
     git(tmp_path, "add", "module.py")
     git(tmp_path, "commit", "-m", "first")
@@ -56,14 +50,4 @@ def test_the_commit_is_that_of_the_source_and_says_whether_it_was_changed(tmp_pa
     assert commit_of(source) == commit
     source.write_text("a = 2\n")
     assert commit_of(source) == f"{commit}-dirty"
-
-
-def test_a_repository_around_an_installed_package_is_not_its_commit(tmp_path):
-    git(tmp_path, "init")
-    (tmp_path / "mine.py").write_text("")
-    git(tmp_path, "add", "mine.py")
-    git(tmp_path, "commit", "-m", "first")
-    installed = tmp_path / ".venv" / "module.py"
-    installed.parent.mkdir()
-    installed.write_text("")
-    assert commit_of(installed) is None
+    assert commit_of(installed) is None  # the repository is around it, and not its own

@@ -42,9 +42,11 @@ def names(run):
     return {name for record in records for name, value in record.items() if value is not None}
 
 
-@pytest.fixture(scope="module")
-def events(run):
-    events = EventAccumulator(str(run.tensorboard))
+def written(tmp_path, flags, record):
+    """The events of a record of a run."""
+    run_dir = RunDir.at(str(tmp_path), "run")
+    TensorBoard(run_dir, flags).write(record)
+    events = EventAccumulator(str(run_dir.tensorboard))
     events.Reload()
     return events
 
@@ -67,17 +69,17 @@ def documented():
     return re.findall(r"^\| `([^`]+)` \|", DOCS.read_text(), re.MULTILINE)
 
 
-@pytest.mark.long
-def test_every_metric_of_a_run_has_a_curve_in_a_group(names, events):
-    tags = {tag(name) for name in names}
-    assert tags <= set(events.Tags()["scalars"])
+def test_every_metric_of_a_run_has_a_curve_of_its_own_in_a_group(names, run):
+    events = EventAccumulator(str(run.tensorboard))
+    events.Reload()
+    tags = [tag(name) for name in names]
+    assert len(set(tags)) == len(tags)
+    assert set(tags) <= set(events.Tags()["scalars"])
     assert not [one for one in tags if "other/" in one]
 
 
 @pytest.mark.long
-def test_no_two_metrics_share_a_curve_and_none_is_there_that_no_run_has(names):
-    tags = [tag(name) for name in names]
-    assert len(set(tags)) == len(tags)
+def test_no_curve_is_there_that_no_run_has(names):
     assert set(TAGS) - {"true_objective"} <= names
     assert "policy_00/true_objective" in names
 
@@ -86,48 +88,34 @@ def test_a_policy_has_the_groups_of_a_run_behind_its_name():
     assert tag("policy_03/mean_return") == "policy_03/return/mean"
     assert tag("policy_03/stats/kills") == "policy_03/stats/kills"
     assert tag("policy/busy_share") == "busy/policy"
+    assert tag("train/surprise") == "other/train/surprise"  # that nobody has heard of
 
 
-def test_a_metric_that_nobody_has_heard_of_has_a_group_too():
-    assert tag("surprise") == "other/surprise"
-    assert tag("train/surprise") == "other/train/surprise"
-
-
-def test_every_chart_of_the_layout_has_curves(events):
-    tags = events.Tags()["scalars"]
-    for title, patterns in charts(events).items():
+def test_every_chart_of_the_layout_has_curves(tmp_path):
+    record = {prefix + name: 1 for name in TAGS for prefix in ("", "policy_00/")}
+    events = written(tmp_path, Config().replace(num_policies=2).flat(), record)
+    tags, found = events.Tags()["scalars"], charts(events)
+    for title, patterns in found.items():
         assert all(any(re.match(pattern, one) for one in tags) for pattern in patterns), title
-
-
-def test_the_charts_of_the_return_and_of_the_parts_have_several_curves(events):
-    assert charts(events)["mean, min and max of the latest episodes"] == ["return/mean", "return/min", "return/max"]
-    busy = [one for one in events.Tags()["scalars"] if re.match(charts(events)["busy share of the parts"][0], one)]
+    assert found["mean, min and max of the latest episodes"] == ["return/mean", "return/min", "return/max"]
+    busy = [one for one in tags if re.match(found["busy share of the parts"][0], one)]
     assert sorted(busy) == ["busy/learner", "busy/player", "busy/policy", "busy/rollout"]
 
 
-def test_hyperparameters_and_configuration_are_in_the_event_file(events):
+def test_hyperparameters_and_configuration_are_in_the_event_file(tmp_path):
+    events = written(tmp_path, Config().replace(env="toy_bandit", batch_size=64).flat(), {"env_frames": 0})
     content = events.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
     flags = plugin_data_pb2.HParamsPluginData.FromString(content).session_start_info.hparams
     assert flags["batch_size"].number_value == 64
     assert flags["async_rl"].string_value == "True"
     text = events.Tensors("config/text_summary")[0].tensor_proto.string_val[0].decode()
-    assert "env: scored_match:Scored" in text
+    assert "env: toy_bandit" in text
 
 
-def test_a_run_of_one_policy_has_no_charts_of_policies(tmp_path):
-    run_dir = RunDir.at(str(tmp_path), "run")
-    TensorBoard(run_dir, Config().flat()).write({"env_frames": 0})
-    events = EventAccumulator(str(run_dir.tensorboard))
-    events.Reload()
-    assert not any("policy_" in pattern for patterns in charts(events).values() for pattern in patterns)
-
-
-def test_a_run_with_evaluations_has_their_chart_first(tmp_path):
-    run_dir = RunDir.at(str(tmp_path), "run")
-    TensorBoard(run_dir, Config().replace(eval_every_env_steps=1).flat()).write({"env_frames": 0})
-    events = EventAccumulator(str(run_dir.tensorboard))
-    events.Reload()
-    assert next(iter(charts(events).values())) == ["eval/mean_return", "eval/mean_return_low", "eval/mean_return_high"]
+def test_a_run_with_evaluations_has_their_chart_first_and_one_of_one_policy_none_of_policies(tmp_path):
+    found = charts(written(tmp_path, Config().replace(eval_every_env_steps=1).flat(), {"env_frames": 0}))
+    assert next(iter(found.values())) == ["eval/mean_return", "eval/mean_return_low", "eval/mean_return_high"]
+    assert not any("policy_" in pattern for patterns in found.values() for pattern in patterns)
 
 
 def test_a_video_is_an_animated_image_that_decodes(tmp_path):
@@ -147,11 +135,8 @@ def test_a_video_is_an_animated_image_that_decodes(tmp_path):
 
 
 def test_names_that_are_not_utf_8_are_written_with_their_bytes_spelled_out(tmp_path):
-    run_dir = RunDir.at(str(tmp_path), "run")
     flags = Config().replace(train_dir="a\udcffb", env_kwargs='{"map": "\udcfe"}').flat()
-    TensorBoard(run_dir, flags).write({"env_frames": 4, "stats/k\udcffills": 2.0})
-    events = EventAccumulator(str(run_dir.tensorboard))
-    events.Reload()
+    events = written(tmp_path, flags, {"env_frames": 4, "stats/k\udcffills": 2.0})
     assert [event.value for event in events.Scalars("stats/k\\udcffills")] == [2.0]
     text = events.Tensors("config/text_summary")[0].tensor_proto.string_val[0].decode()
     assert "train_dir: a\\udcffb" in text
@@ -159,9 +144,7 @@ def test_names_that_are_not_utf_8_are_written_with_their_bytes_spelled_out(tmp_p
 
 def test_the_documentation_has_the_curve_of_every_metric():
     rows = dict(re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", DOCS.read_text(), re.MULTILINE))
-    assert {name: rows.get(name) for name in TAGS if name != "true_objective"} == {
-        name: curve for name, curve in TAGS.items() if name != "true_objective"
-    }
+    assert {name: rows.get(name) for name in TAGS} == {**TAGS, "true_objective": rows.get("true_objective")}
 
 
 def of_evaluations():
@@ -177,6 +160,7 @@ OF_OTHERS |= {"eval/exploitability"}
 OF_OTHERS |= {f"ranks/{name}" for name in ("slowest", "wait_share", "slowest_wait_share")}  # tests/ranks
 
 
+@pytest.mark.long
 def test_every_metric_is_documented_and_every_documented_metric_is_written(names, run):
     names = names | of_evaluations() | OF_OTHERS | json.loads(run.summary.read_text()).keys()
     patterns = {re.escape(row).replace("NAME", r"\w+").replace("NN", r"\d\d"): row for row in documented()}

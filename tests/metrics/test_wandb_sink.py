@@ -100,24 +100,21 @@ def use(run_dir, config, said, records=()):
 
 def test_records_have_the_names_of_tensorboard_and_the_summary_comes_last(wandb, run_dir, config):
     said = []
-    use(run_dir, config, said, [{"env_frames": 4, "train/loss": 0.5, "mean_return": None}, {"env_frames": 8}])
+    sink = WandbSink(run_dir, config, said.append)
+    sink.write_video(VideoRecord("policy_01/video", 2, run_dir.path / "video.mp4", b"GIF", (6, 4)))
+    for record in ({"env_frames": 4, "train/loss": 0.5, "mean_return": None}, {"env_frames": 8}):
+        sink.write(record)
+    sink.finish({"env_frames": 8, "mean_return": 3.0, "stopped_by": None})
     run = wandb.runs[0]
-    assert run.records == [{"run/env_frames": 4, "losses/total": 0.5}, {"run/env_frames": 8}]
+    video, *records = run.records
+    assert (video["policy_01/video"].path, video["run/env_frames"]) == (str(run_dir.path / "video.mp4"), 2)
+    assert records == [{"run/env_frames": 4, "losses/total": 0.5}, {"run/env_frames": 8}]
     assert run.summary == {"run/env_frames": 8, "return/mean": 3.0}
     assert run.is_finished
     assert said == ["wandb: https://wandb.example/run"]
     assert run.arguments["mode"] == "online"
     assert (run.arguments["name"], run.arguments["group"], run.arguments["tags"]) == ("toy_bandit", "seeds", ("a", "b"))
     assert run.arguments["config"]["batch_size"] == config.learner.batch_size
-
-
-def test_a_video_is_sent_as_one_at_its_frames(wandb, run_dir, config, tmp_path):
-    sink = WandbSink(run_dir, config, print)
-    sink.write_video(VideoRecord("policy_01/video", 400, tmp_path / "video.mp4", b"GIF", (6, 4)))
-    sink.finish({"env_frames": 400})
-    sent = wandb.runs[0].records[0]["policy_01/video"]
-    assert (sent.path, sent.format) == (str(tmp_path / "video.mp4"), "mp4")
-    assert wandb.runs[0].records[0]["run/env_frames"] == 400
 
 
 def test_a_resumed_run_goes_on_with_the_same_run_there(wandb, run_dir, config):
@@ -129,30 +126,25 @@ def test_a_resumed_run_goes_on_with_the_same_run_there(wandb, run_dir, config):
     assert wandb.runs[1].arguments["resume"] == "allow"
 
 
-def test_without_a_key_it_is_kept_in_the_run_directory(wandb, run_dir, config):
-    said, wandb.has_key = [], False
+@pytest.mark.parametrize("reason", ["no key", "no server", "the environment says so"])
+def test_what_cannot_be_sent_is_kept_in_the_run_directory(wandb, run_dir, config, monkeypatch, reason):
+    said, wandb.has_key = [], reason != "no key"
+    if reason == "no server":
+        wandb.refuses = ("online",)
+    elif reason == "the environment says so":
+        monkeypatch.setenv("WANDB_MODE", "offline")
     use(run_dir, config, said, [{"env_frames": 4}])
     assert (wandb.runs[0].arguments["mode"], wandb.runs[0].arguments["dir"]) == ("offline", run_dir.path)
-    assert said == ["wandb: kept in wandb/offline-run; to send it: wandb sync wandb/offline-run"]
-
-
-def test_without_a_server_nothing_is_lost_either(wandb, run_dir, config):
-    said, wandb.refuses = [], ("online",)
-    use(run_dir, config, said, [{"env_frames": 4}])
     assert wandb.runs[0].records == [{"run/env_frames": 4}]
-    assert said[0] == "wandb: the server takes no run (Error: no server)"
-
-
-def test_the_mode_of_the_environment_is_respected(wandb, run_dir, config, monkeypatch):
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    use(run_dir, config, [])
-    assert wandb.runs[0].arguments["mode"] == "offline"
+    assert "wandb sync wandb/offline-run" in said[-1]
+    assert ("no server" in said[0]) == (reason == "no server")
 
 
 def test_a_library_that_fails_is_said_once_and_ends_nothing(wandb, run_dir, config):
     said, wandb.refuses = [], ("online", "offline")
     use(run_dir, config, said, [{"env_frames": 4}] * 2000)
-    assert said[1:] == ["wandb: no more records are sent (Error: no server); training goes on"]
+    assert len(said) == 2
+    assert "no more records" in said[1]
 
 
 def test_a_server_that_hangs_blocks_nobody(wandb, run_dir, config):
@@ -171,8 +163,3 @@ def test_one_sentence_says_what_to_install(monkeypatch):
         monkeypatch.setattr("importlib.util.find_spec", lambda name, spec=spec: spec)
         with pytest.raises(ValueError, match="wandb is not installed: pip install wandb"):
             require_wandb()
-
-
-def test_a_project_has_a_name():
-    with pytest.raises(ValueError, match="wandb_project is empty"):
-        Config().replace(wandb_project="")

@@ -14,18 +14,15 @@ from sf.ranks.agent import LAUNCHER
 @pytest.mark.parametrize(
     ("variables", "status"),
     [
-        ({}, 0),
         ({LAUNCHER: "another"}, 0),  # of no rank
         ({"RANK": "0", "WORLD_SIZE": "2"}, 0),
         ({"RANK": "0", "WORLD_SIZE": "2", LAUNCHER: str(os.getpid())}, 0),
         ({"RANK": "0", "WORLD_SIZE": "2", LAUNCHER: "another"}, 1),
     ],
 )
-def test_a_rank_whose_launcher_has_died_ends_at_once(variables, status):
-    words = [sys.executable, "-c", "from sf.ranks.agent import end_with_agent; end_with_agent()"]
-    assert subprocess.run(words, env={**os.environ, **variables}, check=False).returncode == status
-
-
-def test_it_is_quick_to_look():
-    look = "import sys; from sf.ranks import agent; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", look], check=False).returncode == 0
+def test_a_rank_whose_launcher_has_died_ends_at_once_and_is_quick_to_look(variables, status):
+    look = "import sys; from sf.ranks.agent import end_with_agent; end_with_agent()"
+    look += "; sys.exit(2 * ('torch' in sys.modules or 'numpy' in sys.modules))"
+    assert (
+        subprocess.run([sys.executable, "-c", look], env={**os.environ, **variables}, check=False).returncode == status
+    )

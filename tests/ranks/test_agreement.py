@@ -48,13 +48,14 @@ def each(size, work):
     return heard
 
 
-def test_all_hear_the_same_steps_are_sums_and_the_clock_is_that_of_the_first():
+def test_all_hear_the_same_steps_are_sums_and_the_clock_and_the_orders_are_those_of_the_first():
     own = [
         RankStatus(env_steps=10, goes_on=True, lost_steps=3, share_done=0.25, has_orders=True),
         RankStatus(env_steps=20, goes_on=True, lost_steps=4, share_done=0.75),
     ]
     of_all = RankStatus(env_steps=30, goes_on=True, lost_steps=7, share_done=0.25, has_orders=True)
     assert together(own) == [[of_all] * 2] * 2
+    assert not together([RankStatus(1, True), RankStatus(1, True, has_orders=True)])[0][0].has_orders
 
 
 def test_where_one_ends_all_end():
@@ -64,44 +65,25 @@ def test_where_one_ends_all_end():
     assert {(word.goes_on, word.is_signalled) for words in together(own) for word in words} == {(False, True)}
 
 
-def test_orders_to_another_rank_than_the_first_do_not_count():
-    assert not together([RankStatus(1, True), RankStatus(1, True, has_orders=True)])[0][0].has_orders
-
-
-def test_one_alone_agrees_with_itself():
-    own = RankStatus(10, goes_on=True, lost_steps=1, share_done=0.5, has_orders=True)
-    assert Agreement(ALONE).reach(own) is own
-
-
-def test_others_are_waited_for_while_it_is_said_so():
-    is_held_up = []
+def test_the_share_of_time_that_goes_by_in_waiting_is_known_of_each_rank_which_says_so_meanwhile(monkeypatch):
+    now, is_held_up, while_waiting = [0.0], [], []
+    monkeypatch.setattr("sf.ranks.agreement.time.perf_counter", lambda: now[0])
 
     class Watched(ThreadRanks):
         def totals(self, *sums):
-            is_held_up.append(marks[-1])
+            while_waiting.append(bool(is_held_up))
             return super().totals(*sums)
-
-    marks = [False]
 
     @contextmanager
     def held_up():
-        marks.append(True)
+        is_held_up.append(True)
         yield
-        marks.append(False)
+        is_held_up.clear()
 
-    ranks = Watched(0, 2, threading.Barrier(1), [None])
-    agreement = Agreement(ranks, held_up)
-    agreement.reach(RankStatus(1, True))
-    assert is_held_up == [True]
-    assert marks[-1] is False
-
-
-def test_the_share_of_time_that_goes_by_in_waiting_is_known_of_each_rank(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr("sf.ranks.agreement.time.perf_counter", lambda: now[0])
-    agreement = Agreement(ThreadRanks(0, 2, threading.Barrier(1), [None]))
+    agreement = Agreement(Watched(0, 2, threading.Barrier(1), [None]), held_up)
     for _ in range(3):
         agreement.reach(RankStatus(1, True))  # what it waits in one, it tells in the next
+    assert (while_waiting, is_held_up) == ([True] * 3, [])
     now[0] = 10.0
     assert agreement.pop_wait_shares() == pytest.approx([0.2, 0.0])
     now[0] = 20.0
@@ -117,6 +99,7 @@ def test_within_a_long_iteration_a_stop_of_one_is_heard_by_all(last_s, is_asked)
     assert each(2, go_on) == [[True, not is_asked]] * 2
 
 
-def test_one_alone_goes_on_as_it_says():
-    agreement = Agreement(ALONE)
+def test_one_alone_agrees_with_itself():
+    agreement, own = Agreement(ALONE), RankStatus(10, goes_on=True, lost_steps=1, share_done=0.5, has_orders=True)
+    assert agreement.reach(own) is own
     assert [agreement.goes_on(True), agreement.goes_on(False)] == [True, False]

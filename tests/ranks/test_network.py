@@ -24,14 +24,11 @@ def test_ranks_of_one_machine_can_be_reached_from_there_alone():
     assert [os.environ[name] for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")] == ["lo", "lo"]
 
 
-def test_ranks_of_several_machines_use_the_interface_towards_the_first(monkeypatch):
+def test_ranks_of_several_machines_use_the_interface_towards_the_first_or_of_the_default_route(monkeypatch):
     monkeypatch.setattr(ranks, "interface_towards", lambda host: f"towards {host}")
     choose_interface(TWO_MACHINES)
-    assert os.environ["GLOO_SOCKET_IFNAME"] == "towards 127.0.0.1"
-
-
-def test_the_first_machine_whose_own_name_means_loopback_uses_the_interface_of_the_default_route(monkeypatch):
-    found = {"127.0.0.1": "lo", "192.0.2.1": "eth0"}
+    assert os.environ.pop("GLOO_SOCKET_IFNAME") == "towards 127.0.0.1"
+    found = {"127.0.0.1": "lo", "192.0.2.1": "eth0"}  # its own name means loopback to the first machine
     monkeypatch.setattr(ranks, "interface_towards", found.get)
     choose_interface(TWO_MACHINES)
     assert os.environ["GLOO_SOCKET_IFNAME"] == "eth0"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sf.metrics.latest_episodes import EndedEpisode
-from sf.metrics.policy_progress import episode_means
+from sf.metrics.policy_progress import EndedEpisode, episode_means
 from sf.ranks.records import merged
 
 
@@ -32,6 +31,7 @@ def test_there_is_no_return_until_each_rank_has_one():
 
 
 def test_counts_are_sums_shares_are_means_and_the_rest_is_that_of_the_first_rank():
+    assert merged([record([1.0]), record([1.0], **{"train/loss": 3.0})]) == record([1.0, 1.0])  # not measured yet
     first = record(
         [1.0],
         **{"env_steps": 100, "sampled_env_frames_per_second": 10.0, "restarts": 1, "policy/busy_share": 0.2},
@@ -50,10 +50,6 @@ def test_counts_are_sums_shares_are_means_and_the_rest_is_that_of_the_first_rank
             **{"cores/learner": 1.5, "cores/in_use_share": 0.75, "train/loss": 3.0, "train/lag_max": 9.0},
         )
     )
-
-
-def test_what_the_first_rank_has_not_measured_yet_is_left_out():
-    assert merged([record([1.0]), record([1.0], **{"train/loss": 3.0})]) == record([1.0, 1.0])
 
 
 def test_returns_of_each_policy_are_those_of_its_episodes_on_all_ranks():

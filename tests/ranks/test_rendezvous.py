@@ -77,34 +77,23 @@ def test_a_rank_knows_whether_it_sees_the_disk_of_the_first(all_meet, tmp_path):
     assert len({place.rendezvous for place in places}) == 1
 
 
-@pytest.fixture
-def first_meets(tmp_path, monkeypatch):
-    """Has the only rank meet itself, with this folder."""
+def test_nothing_is_written_through_a_link_that_somebody_has_put_there(monkeypatch, tmp_path):
     monkeypatch.setattr(rendezvous, "connect", lambda place, is_parent: store_at(tmp_path / "store"))
-    return lambda folder: meet(Place(), Config(), {}, folder)
-
-
-def test_nothing_is_written_through_a_link_that_somebody_has_put_there(first_meets, tmp_path):
     folder, theirs = tmp_path / "folder", tmp_path / "theirs"
     folder.mkdir()
     theirs.write_text("kept")
     (folder / "rendezvous").symlink_to(theirs)
-    with pytest.raises(UsageError, match="rendezvous is a link, and"):
-        first_meets(folder)
+    for place, said in ((folder, "rendezvous is a link"), (theirs, "--train_dir")):
+        with pytest.raises(UsageError, match=said):
+            meet(Place(), Config(), {}, place)
     assert theirs.read_text() == "kept"
-
-
-def test_a_folder_that_cannot_be_written_is_one_sentence(first_meets, tmp_path):
-    (tmp_path / "folder").write_text("")
-    with pytest.raises(UsageError, match="name another --train_dir"):
-        first_meets(tmp_path / "folder")
 
 
 def test_other_flags_than_those_of_the_first_rank_are_said(all_meet, tmp_path):
     configs = [Config(), Config().replace(num_workers=7, train_dir="elsewhere"), Config().replace(gamma=0.9)]
     met = all_meet(configs, [tmp_path] * SIZE)
     assert isinstance(met[2], UsageError)
-    assert str(met[2]) == "gamma is 0.9 at rank 2, and 0.99 at rank 0: give all ranks the same flags"
+    assert "gamma is 0.9 at rank 2, and 0.99 at rank 0" in str(met[2])
     # Nobody begins without it.
     assert [isinstance(met[rank], UsageError) for rank in (0, 1)] == [True, True]
     assert "rank 2 has not come" in str(met[0])
@@ -129,37 +118,28 @@ def most_saved(path, own):
     return by_rank(lambda rank: rendezvous.most_saved(store_at(path), Place(rank, SIZE), own[rank]))
 
 
-def test_all_ranks_know_how_far_the_newest_checkpoint_of_any_is(tmp_path):
-    own = [SavedRun([None, 300]), SavedRun([200, None]), SavedRun([100, None])]
-    found = most_saved(tmp_path / "store", own)
-    assert [found[rank].env_steps for rank in range(SIZE)] == [[200, 300]] * SIZE
-    assert rendezvous.most_saved(store_at(tmp_path / "store"), Place(), SavedRun([None])).env_steps == [None]
-
-
-def test_all_ranks_take_over_the_id_of_the_run_that_any_has(tmp_path):
-    found = most_saved(tmp_path / "store", [SavedRun([None]), SavedRun([200]), SavedRun([100], "one")])
-    assert [found[rank].run_id for rank in range(SIZE)] == ["one"] * SIZE
-
-
-def test_a_new_run_has_an_id_that_no_other_has(tmp_path):
-    ids = set()
-    for name in ("once", "again"):
-        found = most_saved(tmp_path / name, [SavedRun([None])] * SIZE)
-        assert len({found[rank].run_id for rank in range(SIZE)}) == 1
-        ids.add(found[0].run_id)
-    assert len(ids) == 2
+def test_all_ranks_know_how_far_the_newest_checkpoint_of_any_is_and_the_id_of_the_run(tmp_path):
+    ids = {"one"}
+    for number, (newest_id, last) in enumerate((("one", 100), (None, None), (None, None))):
+        own = [SavedRun([None, 300]), SavedRun([200, None]), SavedRun([last, None], newest_id)]
+        found = most_saved(tmp_path / f"store_{number}", own)
+        assert [found[rank].env_steps for rank in range(SIZE)] == [[200, 300]] * SIZE
+        (run_id,) = {found[rank].run_id for rank in range(SIZE)}
+        assert (run_id in ids) == (newest_id is not None)  # a new run has one that no other has
+        ids.add(run_id)
+    assert rendezvous.most_saved(store_at(tmp_path / "store_0"), Place(), SavedRun([None])).env_steps == [None]
 
 
 def test_different_runs_of_one_name_are_not_taken_for_one(tmp_path):
     own = [SavedRun([200], "one", "/d/x on a"), SavedRun([None]), SavedRun([900], "other", "/d/x on b")]
     found = most_saved(tmp_path / "store", own)
-    assert {str(found[rank]) for rank in range(SIZE)} == {
-        "/d/x on b of rank 2 holds another run than /d/x on a of rank 0: move the one away that is not to be "
-        "continued, or name another --experiment"
-    }
+    for rank in range(SIZE):
+        assert isinstance(found[rank], UsageError)
+        assert "/d/x on a of rank 0" in str(found[rank])
+        assert "/d/x on b of rank 2" in str(found[rank])
 
 
 def test_a_rank_that_does_not_come_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(rendezvous, "_COME_WITHIN_S", 0.0)
-    with pytest.raises(UsageError, match="rank 1 has not come within 0 s"):
+    with pytest.raises(UsageError, match="rank 1 has not come"):
         name_of_rendezvous(store_at(tmp_path / "store"), 0, SIZE)

@@ -29,6 +29,10 @@ FLAGS = [
 ]
 
 
+def long(test):
+    return pytest.mark.long(pytest.mark.timeout(3 * PATIENCE_S)(test))
+
+
 def start(tmp_path, *flags):
     return started(tmp_path, "-m", "sf", *FLAGS, "--num_learners", "2", "--train_dir", str(tmp_path), *flags)
 
@@ -44,14 +48,16 @@ def started(tmp_path, *words):
         return warm.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
 
 
-def ended(process, tmp_path):
-    """Its status, and that no process of it is left."""
+def ended(process, tmp_path, status=0):
+    """Waits for the end of the process. Its status is this one."""
+    output = tmp_path / "output"
     try:
-        status = process.wait(timeout=PATIENCE_S)
+        found = process.wait(timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        pytest.fail((tmp_path / "output").read_text())
-    return status
+        pytest.fail(output.read_text())
+    assert found == status, output.read_text()
+    return output.read_text()
 
 
 def descendants(pid):
@@ -104,7 +110,9 @@ def checkpoints(tmp_path):
 
 
 def test_two_ranks_train_one_policy_in_one_run(tmp_path):
-    assert ended(start(tmp_path, "--train_for_env_steps", "6000"), tmp_path) == 0, (tmp_path / "output").read_text()
+    # What other ranks have said of an earlier run is not in the way of a new one.
+    RunDir(other(tmp_path)).prepare(Config().replace(env="CartPole-v1", num_policies=2), "an earlier one")
+    output = ended(start(tmp_path, "--train_for_env_steps", "6000"), tmp_path)
     summaries = [json.loads((path / "summary.json").read_text()) for path in (tmp_path / "ranks", other(tmp_path))]
     of_both = 2 * 2 * 128  # samples of an iteration, at most as many env steps
     for summary in summaries:
@@ -117,7 +125,6 @@ def test_two_ranks_train_one_policy_in_one_run(tmp_path):
     assert {record.get("ranks/slowest") for record in records} & {0, 1}
     assert len(checkpoints(tmp_path)) == 1
     assert not list((other(tmp_path) / "checkpoints").iterdir())
-    output = (tmp_path / "output").read_text()
     assert output.count("resume: ") == 1
 
 
@@ -125,18 +132,15 @@ def other(tmp_path):
     return tmp_path / ".ranks" / "ranks" / "01"
 
 
-@pytest.mark.long
-@pytest.mark.timeout(3 * PATIENCE_S)
+@long
 def test_where_one_rank_is_asked_to_end_the_learners_of_all_policies_end_on_all(tmp_path):
     flags = ["--num_policies", "2", "--max_policy_lag", "100000", "--stop_at_return", "12", "--stats_avg", "4"]
-    assert ended(start(tmp_path, *flags), tmp_path) == 0, (tmp_path / "output").read_text()
-    output = (tmp_path / "output").read_text()
+    output = ended(start(tmp_path, *flags), tmp_path)
     assert output.count(": saved ") == 2
     assert "again" not in output  # nor has the watchdog ended a learner that waited
 
 
-@pytest.mark.long
-@pytest.mark.timeout(3 * PATIENCE_S)
+@long
 def test_the_death_of_a_learner_ends_all_ranks_and_torchrun_starts_them_again(tmp_path):
     # Training takes several times the two seconds after which both deaths have come.
     process = start_by_torchrun(tmp_path, "--train_for_env_steps", "120000", "--save_every_sec", "1", max_restarts=2)
@@ -147,20 +151,19 @@ def test_the_death_of_a_learner_ends_all_ranks_and_torchrun_starts_them_again(tm
         assert len(learners) == 2
         os.kill(learners[-1], signal.SIGKILL)
         wait_for(lambda pids=learners: not any(Path(f"/proc/{pid}").exists() for pid in pids), tmp_path)
-    assert ended(process, tmp_path) == 0, (tmp_path / "output").read_text()
+    output = ended(process, tmp_path)
     summary = json.loads((tmp_path / "ranks" / "summary.json").read_text())
     assert summary["env_steps"] >= 120000
-    assert (tmp_path / "output").read_text().count("has ended, and with it all ranks") >= 2
+    assert output.count("has ended, and with it all ranks") >= 2
 
 
-@pytest.mark.long
-@pytest.mark.timeout(3 * PATIENCE_S)
+@long
 def test_a_stopped_run_of_ranks_saves_and_is_resumed_by_one(tmp_path):
     process = start(tmp_path, "--save_every_sec", "1")
     wait_for(lambda: checkpoints(tmp_path), tmp_path)
     children = descendants(process.pid)
     process.send_signal(signal.SIGINT)
-    assert ended(process, tmp_path) == 130
+    ended(process, tmp_path, 130)
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), tmp_path)
     saved = int(checkpoints(tmp_path)[-1].stem.rpartition("_")[2])
     words = [sys.executable, "-m", "sf", *FLAGS, "--train_dir", str(tmp_path), "--train_for_env_steps", str(saved + 1)]
@@ -169,8 +172,7 @@ def test_a_stopped_run_of_ranks_saves_and_is_resumed_by_one(tmp_path):
     assert json.loads((tmp_path / "ranks" / "summary.json").read_text())["env_steps"] > saved
 
 
-@pytest.mark.long
-@pytest.mark.timeout(3 * PATIENCE_S)
+@long
 def test_where_the_first_rank_is_gone_another_one_saves_what_it_remembers(tmp_path):
     process = start(tmp_path, "--save_every_sec", "1000", "--keep_checkpoints", "9")
     wait_for(lambda: (latest_record(tmp_path) or {"env_steps": 0})["env_steps"] > 0, tmp_path)
@@ -182,101 +184,74 @@ def test_where_the_first_rank_is_gone_another_one_saves_what_it_remembers(tmp_pa
     at_death = int(checkpoints(tmp_path)[-1].stem.rpartition("_")[2])
     wait_for(lambda: latest_record(tmp_path)["env_steps"] > max(reached, at_death), tmp_path)
     process.send_signal(signal.SIGINT)
-    assert ended(process, tmp_path) == 130, (tmp_path / "output").read_text()
+    ended(process, tmp_path, 130)
     _, at_end = (int(path.stem.rpartition("_")[2]) for path in checkpoints(tmp_path))
     assert reached / 4 < at_death < at_end
 
 
-@pytest.mark.long
-@pytest.mark.timeout(3 * PATIENCE_S)
+@long
 @pytest.mark.parametrize("starter", [start, partial(start_by_torchrun, max_restarts=2)])
 def test_a_new_run_whose_first_start_fails_is_no_resumed_earlier_one(starter, tmp_path):
-    assert ended(starter(tmp_path, "--train_for_env_steps", "2000"), tmp_path) == 0
+    ended(starter(tmp_path, "--train_for_env_steps", "2000"), tmp_path)
     earlier = checkpoints(tmp_path)[-1]
     content = earlier.read_bytes()
     process = starter(tmp_path, "--train_for_env_steps", "4000", "--restart_behavior", "restart")
     aside = tmp_path / "ranks.old1"
     wait_for(aside.exists, tmp_path)
     os.kill(parent_of_rank(1, process), signal.SIGKILL)
-    assert ended(process, tmp_path) == 0
-    output = (tmp_path / "output").read_text()
+    output = ended(process, tmp_path)
     assert "the new run did not start: the earlier one is still in" in output
     assert "the run saves and ends" not in output
     assert (aside / "checkpoints" / earlier.name).read_bytes() == content
 
 
-@pytest.mark.long
-@pytest.mark.timeout(3 * PATIENCE_S)
-def test_what_other_ranks_said_of_an_earlier_run_is_not_in_the_way_of_a_new_one(tmp_path):
-    RunDir(other(tmp_path)).prepare(Config().replace(env="CartPole-v1", num_policies=2), "an earlier one")
-    assert ended(start(tmp_path, "--train_for_env_steps", "1000"), tmp_path) == 0, (tmp_path / "output").read_text()
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3 * PATIENCE_S)
+@long
 def test_a_failure_that_would_come_again_starts_no_rank_again_whichever_ends_first(tmp_path):
     diverges = ("--learning_rate", "1e30", "--lr_schedule", "constant", "--max_skipped_updates", "2")
     evaluates = ("--eval_every_env_steps", "100000")  # at the first rank, which ends later for it
     process = start(tmp_path, *diverges, "--on_divergence", "stop", "--max_restarts", "3", *evaluates)
-    assert ended(process, tmp_path) == 1
-    assert "all ranks are started again" not in (tmp_path / "output").read_text()
+    assert "all ranks are started again" not in ended(process, tmp_path, 1)
 
 
-@pytest.mark.long
-@pytest.mark.timeout(3 * PATIENCE_S)
+@long
 def test_a_stop_within_a_long_iteration_loses_nothing_that_was_trained_on(tmp_path):
     process = start(tmp_path, "--num_epochs", "5000", "--max_policy_lag", "100000")
     log = tmp_path / "ranks" / "run.log"
     learner = wait_for_learner(process, tmp_path)
     wait_for(lambda: cpu_seconds(learner) > 8, tmp_path)
     process.send_signal(signal.SIGINT)
-    assert ended(process, tmp_path) == 130
+    ended(process, tmp_path, 130)
     assert "did not stop when asked to" not in log.read_text()
     assert len(checkpoints(tmp_path)) == 1
 
 
-@pytest.mark.long
-@pytest.mark.timeout(3 * PATIENCE_S)
-def test_a_killed_launcher_takes_all_ranks_with_it(tmp_path):
+@long
+@pytest.mark.parametrize("have_begun", [False, True])
+def test_a_killed_launcher_takes_all_ranks_with_it(tmp_path, have_begun):
     process = start(tmp_path, "--save_every_sec", "1")
-    wait_for(lambda: checkpoints(tmp_path), tmp_path)
+    wait_for(lambda: checkpoints(tmp_path) if have_begun else len(ranks_of(process)) == 2, tmp_path)
     children = descendants(process.pid)
     process.kill()
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), tmp_path)
+    assert have_begun or not (tmp_path / "output").read_text()  # none has waited for the others until it gave up
 
 
-@pytest.mark.long
-@pytest.mark.timeout(3 * PATIENCE_S)
-def test_a_launcher_that_is_killed_as_its_ranks_begin_takes_them_with_it(tmp_path):
-    process = start(tmp_path)
-    wait_for(lambda: len(ranks_of(process)) == 2, tmp_path)
-    ranks = ranks_of(process)
-    process.kill()
-    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in ranks), tmp_path)
-    assert not (tmp_path / "output").read_text()  # none has waited for the others until it gave up
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3 * PATIENCE_S)
+@long
 def test_synchronous_ranks_come_to_the_same_weights_to_the_bit_each_time(tmp_path):
     flags = ("--async_rl", "false", "--train_for_env_steps", "4000")
     weights = []
     for name in ("once", "again"):
         (tmp_path / name).mkdir()
-        process = start(tmp_path / name, *flags)
-        assert ended(process, tmp_path / name) == 0, (tmp_path / name / "output").read_text()
+        ended(start(tmp_path / name, *flags), tmp_path / name)
         weights.append(checkpoint.fingerprint(checkpoint.load(checkpoints(tmp_path / name)[-1])))
     assert weights[0] == weights[1]
 
 
-@pytest.mark.long
-@pytest.mark.timeout(3 * PATIENCE_S)
+@long
 def test_each_of_several_policies_trains_on_all_ranks_and_the_population_evolves(tmp_path):
     evolves = ("--with_pbt", "true", "--pbt_period_env_steps", "4000", "--pbt_start_mutation", "4000")
     flags = ("--num_policies", "2", "--lr_schedule", "constant", "--stats_avg", "4", *evolves)
-    assert ended(start(tmp_path, *flags, "--train_for_env_steps", "16000"), tmp_path) == 0, (
-        tmp_path / "output"
-    ).read_text()
+    ended(start(tmp_path, *flags, "--train_for_env_steps", "16000"), tmp_path)
     assert len((tmp_path / "ranks" / "population.jsonl").read_text().splitlines()) > 1
     for policy_id in range(2):
         assert list((tmp_path / "ranks" / "checkpoints" / f"policy_{policy_id:02d}").glob("checkpoint_*"))

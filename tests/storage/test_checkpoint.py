@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -64,13 +65,6 @@ def fail_with(number):
     return fail
 
 
-def test_a_fingerprint_is_that_of_the_tensors_alone(tmp_path):
-    of_example = checkpoint.fingerprint(example())
-    assert checkpoint.fingerprint(checkpoint.load(save(tmp_path, env_steps=1))) == of_example
-    assert checkpoint.fingerprint(example(seed=1)) != of_example
-    assert checkpoint.fingerprint(Checkpoint({**example().tensors, "more": torch.ones(1)}, {})) != of_example
-
-
 def test_what_is_loaded_is_what_was_saved(tmp_path):
     path = save(tmp_path)
     loaded, saved = checkpoint.load(path), example()
@@ -81,6 +75,12 @@ def test_what_is_loaded_is_what_was_saved(tmp_path):
         assert loaded.tensors[name].shape == tensor.shape
         assert torch.equal(loaded.tensors[name], tensor)
     assert checkpoint_names.env_steps(path) == 640
+    # Any reader of the format can open it.
+    assert torch.equal(safetensors.torch.load_file(path)["model/weight"], saved.tensors["model/weight"])
+    # A fingerprint is that of the tensors alone.
+    assert checkpoint.fingerprint(checkpoint.load(save(tmp_path, env_steps=1))) == checkpoint.fingerprint(saved)
+    others = [example(seed=1), Checkpoint({**saved.tensors, "more": torch.ones(1)}, {})]
+    assert checkpoint.fingerprint(saved) not in [checkpoint.fingerprint(other) for other in others]
 
 
 def test_a_weight_under_two_names_is_saved_under_both(tmp_path):
@@ -93,35 +93,23 @@ def test_a_weight_under_two_names_is_saved_under_both(tmp_path):
     assert checkpoint.fingerprint(saved) == checkpoint.fingerprint(loaded)
 
 
-def test_any_reader_of_the_format_can_open_a_checkpoint(tmp_path):
-    loaded = safetensors.torch.load_file(save(tmp_path))
-    assert torch.equal(loaded["model/weight"], example().tensors["model/weight"])
-
-
-def test_a_flipped_bit_in_any_byte_is_noticed(tmp_path):
+def test_a_flipped_bit_a_missing_end_and_a_byte_too_many_are_noticed(tmp_path):
     path = save(tmp_path)
-    whole = path.read_bytes()
-    bit = random.Random(0)
-    for position in range(len(whole)):
+    whole, rng = path.read_bytes(), random.Random(0)
+
+    def flipped(position):
         data = bytearray(whole)
-        data[position] ^= 1 << bit.randrange(8)
+        data[position] ^= 1 << rng.randrange(8)
+        return data
+
+    header_end = 8 + int.from_bytes(whole[:8], "little")
+    positions = {*range(0, header_end, 2), *range(header_end, len(whole), 17), len(whole) - 1}
+    damaged = [*map(flipped, positions), *(whole[:length] for length in sorted(positions)), whole + b"\0"]
+    for data in (*damaged, bytes(len(whole))):
         path.write_bytes(data)
         with pytest.raises(ValueError, match="not whole"):
             checkpoint.load(path)
-
-
-def test_a_missing_end_or_a_byte_too_many_is_noticed(tmp_path):
-    path = save(tmp_path)
-    whole = path.read_bytes()
-    for data in (*(whole[:length] for length in range(len(whole))), whole + b"\0", bytes(len(whole))):
-        path.write_bytes(data)
-        with pytest.raises(ValueError, match="not whole"):
-            checkpoint.load(path)
-
-
-def test_a_file_without_a_checksum_is_not_whole(tmp_path):
-    path = tmp_path / "checkpoint_000001_000000000640.safetensors"
-    safetensors.torch.save_file({"model/x": torch.zeros(3)}, path, {"state": "{}"})
+    safetensors.torch.save_file({"model/x": torch.zeros(3)}, path, {"state": "{}"})  # without a checksum
     with pytest.raises(ValueError, match="not whole"):
         checkpoint.load(path)
 
@@ -161,17 +149,8 @@ def test_the_newest_whole_one_is_taken_and_each_newer_one_is_named(tmp_path, are
 
 
 @pytest.mark.parametrize("call", ["pathlib.Path.read_bytes", "pathlib.Path.stat"])
-@pytest.mark.parametrize(
-    ("number", "what_to_do"),
-    [
-        (errno.EIO, "start again when it can"),
-        (errno.EMFILE, "start again when it can"),
-        (errno.ESTALE, "start again when it can"),
-        (errno.ENOMEM, "start again when it can"),
-        (errno.EACCES, "permissions"),
-    ],
-)
-def test_a_file_that_cannot_be_read_now_is_not_skipped(tmp_path, monkeypatch, call, number, what_to_do):
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.EACCES])
+def test_a_file_that_cannot_be_read_now_is_not_skipped(tmp_path, monkeypatch, call, number):
     _, newer = save(tmp_path), save(tmp_path, 1280)
     spoil(save(tmp_path, 1920))
     before, said = names(tmp_path), []
@@ -183,7 +162,7 @@ def test_a_file_that_cannot_be_read_now_is_not_skipped(tmp_path, monkeypatch, ca
 
     with monkeypatch.context() as patch:
         patch.setattr(call, fail)
-        with pytest.raises(ValueError, match=f"{os.strerror(number)}.*{what_to_do}"):
+        with pytest.raises(ValueError, match=os.strerror(number)):
             checkpoint.latest(tmp_path, said.append)
     assert (names(tmp_path), said) == (before, [])
     assert checkpoint.latest(tmp_path, said.append) == newer
@@ -198,29 +177,27 @@ def test_a_link_to_a_file_that_is_gone_and_a_folder_are_skipped(tmp_path):
     assert len(said) == 2
 
 
-def test_a_checkpoint_that_is_not_whole_does_not_count_among_those_that_are_kept(tmp_path):
+def test_what_is_not_whole_or_cannot_be_removed_does_not_count_among_those_that_are_kept(tmp_path):
     oldest, older, newest = (save(tmp_path, 640 * i) for i in (1, 2, 3))
     spoil(newest)
     assert checkpoint.latest(tmp_path, lambda _: None) == older
     saved = save(tmp_path, 1920, keep=2)
     assert names(tmp_path) == sorted([older.name, newest.name + ".corrupt", saved.name])
     assert saved.name != newest.name
-    assert not oldest.exists()
+    oldest.mkdir()  # no file that `unlink` takes
+    newer = save(tmp_path, 2560, keep=2)
+    assert names(tmp_path) == [oldest.name, newest.name + ".corrupt", saved.name, newer.name]
 
 
 def test_after_a_return_to_fewer_env_steps_the_newest_in_time_is_the_latest(tmp_path):
     save(tmp_path, 6400, keep=2)
-    before = save(tmp_path, 12800, keep=2)
-    after = save(tmp_path, 7000, keep=2)
+    before, after = save(tmp_path, 12800, keep=2), save(tmp_path, 7000, keep=2)
     assert checkpoint.latest(tmp_path) == after
     assert checkpoint_names.env_steps(after) == 7000
     assert names(tmp_path) == sorted([before.name, after.name])
-
-
-def test_two_saves_at_the_same_env_steps_are_two_files(tmp_path):
-    first, second = save(tmp_path, seed=1), save(tmp_path, seed=2)
-    assert first != second
-    assert checkpoint.latest(tmp_path) == second
+    again = save(tmp_path, 7000, keep=2, seed=2)
+    assert again != after
+    assert checkpoint.latest(tmp_path) == again
 
 
 def test_names_stay_in_order_when_their_number_gets_longer(tmp_path):
@@ -231,43 +208,24 @@ def test_names_stay_in_order_when_their_number_gets_longer(tmp_path):
     assert checkpoint.latest(tmp_path) == after
 
 
-@pytest.mark.parametrize("call", ["os.fsync", "pathlib.Path.rename", "pathlib.Path.open", "pathlib.Path.mkdir"])
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
-def test_a_save_that_fails_leaves_the_earlier_ones_and_can_be_tried_again(tmp_path, monkeypatch, call, number):
-    save(tmp_path)
-    before = {p: p.read_bytes() for p in tmp_path.iterdir()}
-    with monkeypatch.context() as patch:
-        patch.setattr(call, fail_with(number))
-        with pytest.raises(OSError, match=os.strerror(number)):
-            save(tmp_path, 1280, keep=1)
-    assert {p: p.read_bytes() for p in tmp_path.iterdir()} == before
-    saved = save(tmp_path, 1280, keep=1)
-    assert checkpoint.latest(tmp_path) == saved
-    assert names(tmp_path) == [saved.name]
-
-
-def test_a_save_has_not_failed_where_an_older_checkpoint_cannot_be_removed(tmp_path):
-    oldest = tmp_path / "checkpoint_000001_000000000640.safetensors"
-    oldest.mkdir()  # no file that `unlink` takes
-    older, newer = save(tmp_path, 1280), save(tmp_path, 1920, keep=2)
-    assert names(tmp_path) == [oldest.name, older.name, newer.name]
-    assert checkpoint.latest(tmp_path) == newer
-
-
-def test_a_save_for_which_there_is_too_little_space_leaves_no_part_of_itself(tmp_path):
-    save(tmp_path)
-    before = names(tmp_path)
-    with full_disk(100), pytest.raises(OSError):
-        save(tmp_path, 1280)
-    assert names(tmp_path) == before
-
-
-def test_a_save_makes_a_removed_directory_again(tmp_path):
+@pytest.mark.parametrize("call", ["os.fsync", "pathlib.Path.rename", "pathlib.Path.open", "pathlib.Path.mkdir", None])
+def test_a_save_that_fails_leaves_the_earlier_ones_and_can_be_tried_again(tmp_path, monkeypatch, call):
+    """call: that fails. None: the disk is full in the middle of the file."""
     directory = tmp_path / "run" / "checkpoints"
     save(directory)
+    before = {p: p.read_bytes() for p in directory.iterdir()}
+    with monkeypatch.context() as patch, nullcontext() if call else full_disk(100):
+        if call:
+            patch.setattr(call, fail_with(errno.ENOSPC))
+        with pytest.raises(OSError):
+            save(directory, 1280, keep=1)
+    assert {p: p.read_bytes() for p in directory.iterdir()} == before
+    saved = save(directory, 1280, keep=1)
+    assert checkpoint.latest(directory) == saved
+    assert names(directory) == [saved.name]
     shutil.rmtree(tmp_path / "run")
-    path = save(directory, 1280)
-    assert checkpoint.latest(directory) == path
+    assert checkpoint.latest(directory) is None
+    assert save(directory).exists()  # the folder is made again
 
 
 def test_a_process_that_is_killed_while_it_saves_leaves_the_earlier_one(tmp_path, monkeypatch):
@@ -284,20 +242,13 @@ def test_a_process_that_is_killed_while_it_saves_leaves_the_earlier_one(tmp_path
     assert names(tmp_path) == sorted([earlier.name, saved.name])  # what it left is gone
 
 
-def test_what_a_kill_leaves_of_a_best_checkpoint_is_gone_with_the_next(tmp_path):
-    earlier = checkpoint.save_best(tmp_path, example(640), 1.0)
-    (tmp_path / f".{earlier.name}.123.tmp").touch()
-    best = checkpoint.save_best(tmp_path, example(1280), 2.0)
-    assert names(tmp_path) == [best.name]
-
-
-@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.EMFILE])
-def test_a_best_checkpoint_that_cannot_be_read_now_is_not_lost_to_a_worse_one(tmp_path, monkeypatch, number):
+def test_a_best_checkpoint_that_cannot_be_read_now_is_not_lost_to_a_worse_one(tmp_path, monkeypatch):
     best = checkpoint.save_best(tmp_path, example(640), 10.0)
+    (tmp_path / f".{best.name}.123.tmp").touch()  # by a save that was killed
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "read_bytes", fail_with(number))
+        patch.setattr(Path, "read_bytes", fail_with(errno.EACCES))
         assert checkpoint.best_score(tmp_path) == -math.inf
-        with pytest.raises(ValueError, match=f"that can be read .*{os.strerror(number)}"):
+        with pytest.raises(ValueError, match=f"that can be read .*{os.strerror(errno.EACCES)}"):
             checkpoint.load_best(tmp_path)
         checkpoint.save_best(tmp_path, example(1280), 1.0, pytest.fail)
     assert checkpoint.load_best(tmp_path)[0] == best
@@ -323,5 +274,5 @@ def test_a_file_in_the_place_of_the_folder_is_one_sentence(tmp_path):
     folder = tmp_path / "checkpoints"
     folder.touch()
     for refused in (checkpoint.latest, checkpoint.load_latest, checkpoint.load_best):
-        with pytest.raises(ValueError, match=r"checkpoints is a file in the place of the folder.*move it away"):
+        with pytest.raises(ValueError, match="checkpoints is a file"):
             refused(folder)

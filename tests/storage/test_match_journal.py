@@ -2,6 +2,7 @@
 
 import errno
 import io
+import shutil
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def files(run_dir):
     return sorted((run_dir / DIRECTORY).iterdir())
 
 
-def test_each_match_is_read_once_with_its_line(tmp_path, reader):
+def test_each_match_is_read_once_with_its_line(tmp_path, reader, said):
     journal = Journal(tmp_path)
     journal.add([])
     assert not (tmp_path / DIRECTORY).exists()  # no match, no file
@@ -39,60 +40,31 @@ def test_each_match_is_read_once_with_its_line(tmp_path, reader):
     (path,) = files(tmp_path)
     assert reader.read(2, 2) == [(path.stem, 1, FIRST), (path.stem, 2, SECOND)]
     assert reader.read(2, 2) == []
-    journal.add([THIRD])
+    with path.open("ab") as file:
+        file.write(b"[[0, 1], [3.0,")
+    assert reader.read(2, 2) == []  # it waits for a line that is not whole yet
+    with path.open("ab") as file:
+        file.write(b" -3.0]]\n")
     assert reader.read(2, 2) == [(path.stem, 3, THIRD)]
-
-
-def test_what_the_record_has_is_not_read_again(tmp_path, said):
-    Journal(tmp_path).add([FIRST, SECOND, THIRD])
-    (path,) = files(tmp_path)
-    assert matches(JournalReader(tmp_path, {path.stem: 2}, said.append).read(2, 2)) == [THIRD]
-
-
-def test_workers_have_files_of_their_own(tmp_path, reader):
-    Journal(tmp_path).add([FIRST])
-    Journal(tmp_path).add([SECOND])
+    Journal(tmp_path).add([FIRST])  # another worker has a file of its own
     assert len(files(tmp_path)) == 2
-    assert set(matches(reader.read(2, 2))) == {FIRST, SECOND}
+    of_record = JournalReader(tmp_path, {path.stem: 2}, said.append)
+    of_record.remove_all()  # nothing that was not read
+    assert set(matches(of_record.read(2, 2))) == {THIRD, FIRST}
 
 
-def test_a_line_that_is_not_whole_yet_waits(tmp_path, reader):
+def test_a_line_that_is_no_match_is_left_out_with_a_sentence(tmp_path, said):
     Journal(tmp_path).add([FIRST])
     (path,) = files(tmp_path)
-    reader.read(2, 2)
-    with path.open("ab") as file:
-        file.write(b"[[0, 1], [2.0,")
-    assert reader.read(2, 2) == []
-    with path.open("ab") as file:
-        file.write(b" -2.0]]\n")
-    assert matches(reader.read(2, 2)) == [SECOND]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "",
-        "{}",
-        "[1]",
-        "[[0, 1]]",
-        "[[0, 1], [1.0]]",
-        "[[], []]",
-        "[[0, 4], [1.0, 0.0]]",
-        "[[2, 3], [1.0, 0.0]]",
-        "[[0, -1], [1.0, 0.0]]",
-        "[[0, true], [1.0, 0.0]]",
-        "[[0, 1], [1.0, NaN]]",
-        '[[0, 1], [1.0, "a"]]',
-        f"[[0, 1], [1{'0' * 400}, 0.0]]",
-        "[" * 100_000,
-    ],
-)
-def test_a_line_that_is_no_match_is_left_out_with_a_sentence(tmp_path, reader, said, line):
-    Journal(tmp_path).add([FIRST])
-    (path,) = files(tmp_path)
-    path.write_text(f"{line}\n{path.read_text()}")
-    assert reader.read(2, 4) == [(path.stem, 2, FIRST)]
-    assert said == [f"league: line 1 of {path} is no match between players: it is left out"]
+    whole = path.read_text()
+    for line in (
+        *("", "{}", "[1]", "[[0, 1]]", "[[0, 1], [1.0]]", "[[], []]", "[[0, 4], [1.0, 0.0]]", "[[2, 3], [1.0, 0.0]]"),
+        *("[[0, -1], [1.0, 0.0]]", "[[0, true], [1.0, 0.0]]", "[[0, 1], [1.0, NaN]]", '[[0, 1], [1.0, "a"]]'),
+        *(f"[[0, 1], [1{'0' * 400}, 0.0]]", "[" * 100_000),
+    ):
+        path.write_text(f"{line}\n{whole}")
+        assert JournalReader(tmp_path, {}, said.append).read(2, 4) == [(path.stem, 2, FIRST)]
+        assert f"line 1 of {path}" in said.pop()
 
 
 def test_a_large_file_is_followed_by_another_one_and_removed(tmp_path, reader, monkeypatch):
@@ -125,37 +97,23 @@ def test_a_file_that_has_grown_since_it_was_read_is_not_removed(tmp_path, reader
     assert [path.stem[-2:] for path in files(tmp_path)] == ["-1"]
 
 
-def test_a_file_that_was_not_read_is_not_removed(tmp_path, reader):
-    Journal(tmp_path).add([FIRST])
-    reader.remove_all()
-    assert matches(reader.read(2, 2)) == [FIRST]
-
-
-def test_a_file_that_somebody_removes_is_begun_anew(tmp_path, reader):
-    journal = Journal(tmp_path)
-    journal.add([FIRST])
-    reader.read(2, 2)
-    files(tmp_path)[0].unlink()
-    (tmp_path / DIRECTORY).rmdir()
-    journal.add([SECOND])
-    assert matches(reader.read(2, 2)) == [SECOND]
-
-
-@pytest.mark.parametrize("is_made_again", [False, True])
-def test_after_a_run_directory_is_moved_the_matches_are_where_the_record_looks_for_them(tmp_path, said, is_made_again):
+@pytest.mark.parametrize("fate", ["moved", "moved, and made again", "removed"])
+def test_after_a_run_directory_is_moved_the_matches_are_where_the_record_looks_for_them(tmp_path, said, fate):
     run_dir, moved = tmp_path / "run", tmp_path / "moved"
     reader, journal = JournalReader(run_dir, {}, said.append), Journal(run_dir)
     journal.add([FIRST])
     assert matches(reader.read(2, 2)) == [FIRST]
     (path,) = files(run_dir)
     run_dir.rename(moved)
-    if is_made_again:
+    if fate == "moved, and made again":
         path.parent.mkdir(parents=True)
         path.write_text("")
+    elif fate == "removed":
+        shutil.rmtree(moved)
     for match in (SECOND, THIRD):
         journal.add([match])
         assert matches(reader.read(2, 2)) == [match]
-    assert matches(JournalReader(moved, {}, said.append).read(2, 2)) == [FIRST]
+    assert matches(JournalReader(moved, {}, said.append).read(2, 2)) == ([] if fate == "removed" else [FIRST])
     assert said == []
 
 

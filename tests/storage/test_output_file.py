@@ -27,22 +27,8 @@ def test_what_cannot_be_written_is_refused_before_the_work_and_after_it(tmp_path
         lambda: output_file.require_writable("json", tmp_path / name),
         lambda: output_file.write("json", tmp_path / name, b"1"),
     ):
-        with pytest.raises(ValueError, match=r"cannot be written \(.+\): name another --json"):
+        with pytest.raises(ValueError, match="another --json"):
             refused()
-
-
-def test_a_disk_that_is_full_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "result.json"
-    path.write_bytes(b"old")
-
-    def full(_fd):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ValueError, match="No space left on device"):
-        output_file.write("json", path, b"new")
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_link_and_a_pipe_stay_what_they_are(tmp_path):
@@ -75,22 +61,21 @@ def test_a_disk_that_is_full_leaves_the_old_file_behind_a_link(tmp_path, monkeyp
     assert list(target.parent.iterdir()) == [target]
 
 
-@pytest.mark.parametrize("has_link", [False, True])
-def test_a_redirected_output_stays_the_file_of_the_shell(tmp_path, has_link):
+def test_a_redirected_output_stays_the_file_of_the_shell(tmp_path):
     with (tmp_path / "output").open("w+b") as output:
-        path = Path(f"/proc/self/fd/{output.fileno()}")
-        if has_link:
-            (tmp_path / "link").symlink_to(path)
-            path = tmp_path / "link"
-        output_file.require_writable("json", path)
-        output_file.write("json", path, b"1")
-        assert output.read() == b"1"
+        path, link = Path(f"/proc/self/fd/{output.fileno()}"), tmp_path / "link"
+        link.symlink_to(path)
+        for named in (path, link):
+            output_file.require_writable("json", named)
+            output_file.write("json", named, b"1")
+            output.seek(0)
+            assert output.read() == b"1"
 
 
 def test_a_link_into_a_folder_that_is_not_there_is_refused_before_the_work(tmp_path):
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "missing" / "target")
-    with pytest.raises(ValueError, match=r"link cannot be written \(No such file or directory\): name another --json"):
+    with pytest.raises(ValueError, match="link cannot be written"):
         output_file.require_writable("json", link)
     link.unlink()
     link.symlink_to("/dev/null")
@@ -100,12 +85,10 @@ def test_a_link_into_a_folder_that_is_not_there_is_refused_before_the_work(tmp_p
 def test_a_link_that_the_user_did_not_name_is_refused_and_its_target_stays(tmp_path):
     target, link = tmp_path / "target", tmp_path / "report.html"
     link.symlink_to(target)
-    for refused in (
-        lambda: output_file.require_writable("out", link, is_named=False),
-        lambda: output_file.write("out", link, b"1", is_named=False),
-    ):
-        with pytest.raises(ValueError, match=r"report\.html is a link.*remove the link"):
-            refused()
+    with pytest.raises(ValueError, match=r"report\.html is a link"):
+        output_file.require_writable("out", link, is_named=False)
+    with pytest.raises(ValueError, match=r"report\.html is a link"):
+        output_file.write("out", link, b"1", is_named=False)
     assert not target.exists()
     link.unlink()
     output_file.write("out", link, b"2", is_named=False)
@@ -121,7 +104,7 @@ def contents(folder):
 
 def test_a_full_disk_leaves_all_files_of_a_folder_as_they_were(tmp_path):
     output_file.write_folder("out", tmp_path, OLD)
-    with full_disk(100), pytest.raises(ValueError, match=r"cannot be written \(File too large\): name another --out"):
+    with full_disk(100), pytest.raises(ValueError, match="another --out"):
         output_file.write_folder("out", tmp_path, {**NEW, "card": bytes(1000)})
     assert contents(tmp_path) == OLD
     output_file.write_folder("out", tmp_path, NEW)

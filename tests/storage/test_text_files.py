@@ -8,7 +8,6 @@ import math
 import pytest
 
 from sf.config import Config
-from sf.metrics.sinks.writer import MetricsWriter
 from sf.storage import text_files
 from sf.storage.run_dir import RunDir, write_atomically
 from sf.storage.run_lock import held
@@ -16,7 +15,7 @@ from sf.storage.run_log import RunLog
 from sf.tools.sweep.grid import SweepRun
 from sf.tools.sweep.launchers.local import LocalLauncher
 from sf.tools.sweep.launchers.training_job import TrainingJob
-from sf.tools.sweep.sweep_dir import log_of, make_directory
+from sf.tools.sweep.sweep_dir import make_directory
 
 NAN, INF = math.nan, math.inf
 
@@ -48,30 +47,14 @@ def test_what_json_has_no_word_for_is_null_and_text_can_be_encoded(value, read):
     assert strictly(text_files.dumps(value, indent=2)) == read
 
 
-def test_the_files_of_a_run_with_diverged_numbers_and_odd_names_are_json(tmp_path):
-    run_dir = RunDir.at(str(tmp_path), "run")
-    run_dir.prepare(Config().replace(env="toy_bandit"))
-    record = {"env_frames": 4, "train/loss": NAN, "mean_return": -INF, "stats/\udcff": 1.0}
-    writer = MetricsWriter(run_dir, print)
-    writer.write(record)
-    writer.write_evaluation({"policy_id": 0, "statistics": {"return": {"mean": INF, "low": NAN}}})
-    writer.write_summary(record)
-    written = {"env_frames": 4, "train/loss": None, "mean_return": None, "stats/\\udcff": 1.0}
-    assert strictly(run_dir.metrics.read_bytes()) == written
-    assert strictly(run_dir.summary.read_bytes()) == written
-    assert strictly(run_dir.evaluations.read_bytes())["statistics"] == {"return": {"mean": None, "low": None}}
-
-
 @pytest.mark.parametrize("block", [1, 3, 1000])
-@pytest.mark.parametrize(
-    "text", [b"", b"\n", b"a", b"a\n", b"a\nb", b"one\ntwo\nthree\n", b"one\ntwo\nthree\nfour", b"\n\n\n\n"]
-)
-def test_the_last_lines_are_those_of_the_whole_file(tmp_path, monkeypatch, text, block):
+def test_the_last_lines_are_those_of_the_whole_file(tmp_path, monkeypatch, block):
     monkeypatch.setattr(text_files, "_BLOCK", block)
     path = tmp_path / "lines"
-    path.write_bytes(text)
-    for num_lines in (1, 2, 3, 9):
-        assert text_files.last_lines(path, num_lines) == text.split(b"\n")[-num_lines:]
+    for text in (b"", b"\n", b"a", b"a\n", b"a\nb", b"one\ntwo\nthree\n", b"one\ntwo\nthree\nfour", b"\n\n\n\n"):
+        path.write_bytes(text)
+        for num_lines in (1, 2, 3, 9):
+            assert text_files.last_lines(path, num_lines) == text.split(b"\n")[-num_lines:]
 
 
 def test_a_long_file_is_read_from_its_end(tmp_path):
@@ -91,31 +74,23 @@ def target(tmp_path):
     assert path.read_text() == "years of work"
 
 
-def test_a_lock_that_is_a_link_is_refused(tmp_path, target):
-    (tmp_path / ".run.lock").symlink_to(target)
-    with pytest.raises(ValueError, match=r"\.run\.lock is a link.*remove it"), held(tmp_path / "run"):
-        pass
-
-
-@pytest.mark.parametrize("name", ["metrics.jsonl", "run.log", "config.yaml", "evaluations.jsonl", "summary.json"])
-def test_a_run_with_a_link_among_its_files_is_refused(tmp_path, target, name):
-    run_dir = RunDir.at(str(tmp_path), "toy_bandit")
-    config = Config().replace(env="toy_bandit")
+def test_a_run_with_a_link_among_its_files_is_refused(tmp_path, target):
+    run_dir, config = RunDir.at(str(tmp_path), "toy_bandit"), Config().replace(env="toy_bandit")
     run_dir.prepare(config)
-    if name == "config.yaml":
-        target = run_dir.config.rename(tmp_path / "config.yaml")
-    (run_dir.path / name).symlink_to(target)
-    with pytest.raises(ValueError, match=f"{name} is a link.*remove it"):
-        run_dir.prepare(config)
-
-
-def test_a_folder_of_a_run_may_be_a_link(tmp_path):
-    run_dir = RunDir.at(str(tmp_path), "toy_bandit")
-    run_dir.prepare(Config().replace(env="toy_bandit"))
+    for name in ("metrics.jsonl", "run.log", "evaluations.jsonl", "summary.json", "config.yaml"):
+        link = run_dir.path / name
+        link.symlink_to(run_dir.config.rename(tmp_path / name) if name == "config.yaml" else target)
+        with pytest.raises(ValueError, match=f"{name} is a link"):
+            run_dir.prepare(config)
+        link.unlink()
+    (tmp_path / "config.yaml").rename(run_dir.config)
+    (tmp_path / ".run.lock").symlink_to(target)
+    with pytest.raises(ValueError, match=r"\.run\.lock is a link"), held(tmp_path / "run"):
+        pass
     run_dir.checkpoints.rmdir()
     (tmp_path / "large_disk").mkdir()
-    run_dir.checkpoints.symlink_to(tmp_path / "large_disk")
-    run_dir.prepare(Config().replace(env="toy_bandit"))
+    run_dir.checkpoints.symlink_to(tmp_path / "large_disk")  # a folder may be one
+    run_dir.prepare(config)
 
 
 def test_a_link_that_appears_later_is_not_written_through(tmp_path, target):
@@ -135,13 +110,6 @@ def test_a_temporary_file_that_is_a_link_is_replaced(tmp_path, target, monkeypat
 
 
 def test_a_sweep_writes_into_no_link_in_the_place_of_a_log(tmp_path, target):
-    make_directory(tmp_path)
-    log_of(tmp_path, "seed=0").symlink_to(target)
-    with pytest.raises(ValueError, match=r"seed=0\.log is a link.*remove the link"):
-        make_directory(tmp_path)
-
-
-def test_a_run_of_a_sweep_writes_into_no_link_that_appears_later(tmp_path, target):
     run = SweepRun("seed=0", {}, 0, {"env": "toy_bandit", "num_workers": 1})
     launcher = LocalLauncher([Config().replace(env="toy_bandit", num_workers=1, device="cpu")], 1)
     launcher.open(tmp_path, 1, print)
@@ -150,3 +118,5 @@ def test_a_run_of_a_sweep_writes_into_no_link_that_appears_later(tmp_path, targe
     for start in (lambda: launcher.start(run), job):
         with pytest.raises(OSError, match="symbolic links"):
             start()
+    with pytest.raises(ValueError, match=r"seed=0\.log is a link"):
+        make_directory(tmp_path)

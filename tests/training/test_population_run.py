@@ -9,8 +9,7 @@ from faults.processes import alive_below, wait_until_gone
 from runs import start, train_here
 
 from sf.envs.toys.matches import RockPaperScissors
-from sf.league.population.lineage import histories
-from sf.league.population.record import read_events
+from sf.league.population.record import histories, read_events
 from sf.storage import checkpoint, checkpoint_names
 from sf.storage.run_dir import RunDir
 

@@ -18,7 +18,7 @@ from safetensors.numpy import load_file
 
 from sf.__main__ import main
 from sf.config import Config
-from sf.evaluation.play.load import load_policy
+from sf.evaluation.play.policy import load_policy
 from sf.storage.checkpoint import load
 from sf.system import gpu
 from sf.system.processes.stopping import caught_signals

@@ -25,7 +25,7 @@ BACKGROUND, TITLE, TEXT = (24, 24, 27), (255, 255, 255), (190, 190, 200)
 
 @dataclass(frozen=True)
 class Panel:
-    """What a view shows. result: lines over the last picture of an environment that has played all its matches."""
+    """Holds what a view shows. result: lines over the last picture of an environment that has played its matches."""
 
     picture: np.ndarray  # [H, W, 3] uint8
     title: str
@@ -34,7 +34,7 @@ class Panel:
 
 
 class Grid:
-    """Where the panels are: as large as fits into `limit`, with those of one environment in one row where possible.
+    """Places panels as large as fits into `limit`, with those of one environment in one row where possible.
 
     size: width and height of the whole, even numbers.
     """
@@ -93,7 +93,7 @@ class Grid:
 
 
 def _even(room: float) -> int:
-    """What an even number of pixels leaves of it, so that a panel whose sides are made even still fits."""
+    """Rounds down to an even number of pixels, so that a panel whose sides are made even still fits."""
     return int(room) // 2 * 2
 
 

@@ -134,7 +134,7 @@ class Video:
         return True
 
     def _failure(self, errors: bytes) -> ValueError:
-        """Of ffmpeg, which has ended. errors: what it had to say."""
+        """Returns the failure of ffmpeg, which has ended. errors: its output."""
         assert self._process is not None
         status = self._process.returncode
         self.close()
@@ -171,7 +171,7 @@ class Preview(NamedTuple):
 
 
 def preview(video: Path, seconds: float, width: int) -> Preview:
-    """Of a video of this length and width, as large as fits into `MAX_BYTES`. Raises ValueError where ffmpeg fails."""
+    """Makes a small GIF of a video, as large as fits into `MAX_BYTES`. Raises ValueError if ffmpeg fails."""
     fps = min(_MAX_FPS, _MAX_PICTURES / max(seconds, 1e-3))
     width = min(width, 400)
     gif = _preview_gif(video, fps, width)

@@ -30,7 +30,7 @@ Contestant = Checkpoint | Opponent
 
 @dataclass(frozen=True)
 class Contest:
-    """Who plays what.
+    """Holds the players and what they play.
 
     players: by name, the policies of the first run ahead of all others. config: of the first policy, or with the
     environment alone. options: of its environment, as they are overridden. num_own: how many the first run has.
@@ -67,7 +67,7 @@ def find_contest(
 
 
 def contest_in(env: str, named: tuple[str, ...], override: tuple[str, ...] = ()) -> Contest:
-    """Of opponents that are no policies. Raises ValueError as `overridden` does, and where one cannot be made."""
+    """Makes a contest without policies. Raises ValueError as `overridden` does, and if a player cannot be made."""
     options = overridden(as_evaluated(env, EnvOptions()), override)
     spec = describe(env, options)
     players = _opponents(named, env, options, spec.native_obs_space, spec.action_space)
@@ -77,7 +77,7 @@ def contest_in(env: str, named: tuple[str, ...], override: tuple[str, ...] = ())
 def find_opponents(
     env: str, options: EnvOptions, spec: EnvSpec, against: tuple[str, ...], which: str, is_trusted: bool = False
 ) -> dict[str, Contestant]:
-    """Those whom a person plays against in `env`: policies and other opponents.
+    """Finds the opponents of a person in `env`: policies and others.
 
     Raises ValueError as `find_contest` does, and where a policy does not fit the spaces of `spec`.
     """
@@ -112,7 +112,7 @@ def require_spaces(players: Mapping[str, Contestant], env: str, spec: EnvSpec) -
 
 
 def _spaces(policy: Checkpoint, name: str) -> tuple[gym.Space, gym.Space]:
-    """Of its observations, as its environment had them, and of its actions."""
+    """Returns the spaces of its observations, as its environment had them, and of its actions."""
     obs_space, action_space = (
         space_json.read(policy.state.get(which), f"{name} has no {which} that can be read")
         for which in ("obs_space", "action_space")
@@ -123,7 +123,7 @@ def _spaces(policy: Checkpoint, name: str) -> tuple[gym.Space, gym.Space]:
 def _opponents(
     against: tuple[str, ...], env: str, options: EnvOptions, obs_space: gym.Space, action_space: gym.Space
 ) -> dict[str, Contestant]:
-    """Those that are no policies."""
+    """Makes the opponents that are no policies."""
     found: dict[str, Contestant] = {}
     for named in filter(opponents.is_name, against):
         opponent = Opponent(named, env, options, obs_space, action_space)

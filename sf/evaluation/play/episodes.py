@@ -91,7 +91,7 @@ class Play:
 
     @property
     def is_done(self) -> bool:
-        """Whether every environment has played its matches."""
+        """Returns whether every environment has played its matches."""
         return bool((self.match_idx >= len(self._lineups)).all())
 
     @property

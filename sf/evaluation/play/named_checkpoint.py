@@ -21,7 +21,7 @@ from sf.storage.run_dir import RunDir
 def find_checkpoint(
     path: str | Path, which: str = "latest", policy_id: int = 0, say: Callable[[str], None] = print
 ) -> tuple[Path, Checkpoint]:
-    """The file and its content; see `sf.evaluation.play.load`. Raises ValueError where none can be read."""
+    """The file and its content; see `sf.evaluation.play.policy`. Raises ValueError where none can be read."""
     path = Path(path)
     try:
         file, saved = _find(path, which, policy_id, say)

@@ -135,7 +135,7 @@ class _Follower:
             level = following
 
     def _looks_like(self, state: Any, seen: np.ndarray) -> bool:
-        """Whether it looks so to one of its players, whose seat is among what it sees."""
+        """Returns whether it looks so to one of its players, whose seat is among what it sees."""
         for view in self._movers.get(state.current_player(), ()):  # none if the game is over
             self._observer.set_from(state, view.player)
             view.tensor[...] = self._observer.tensor
@@ -145,7 +145,7 @@ class _Follower:
 
 
 def _why_not(tensor_game: TensorGame) -> str | None:
-    """Why a search over states cannot play this game; None: it can."""
+    """Returns why a search over states cannot play this game, or None if it can."""
     kinds, game_type = pyspiel.GameType, tensor_game.game.get_type()
     if tensor_game.is_in_python:
         return "is written in Python, and the search is for games in C++"

@@ -137,7 +137,7 @@ class ScriptedPlayer:
             pass
 
     def act(self, player: Any, rows: Mapping[str, np.ndarray], first: bool) -> tuple[np.ndarray, np.ndarray]:
-        """What one actor does, discrete [D] and continuous [C]. player: its object; None: there is only a function.
+        """Returns the action of an actor, discrete [D] and continuous [C]. player: its object, or None for a function.
 
         Raises EnvError where their code does, and UsageError where it returns no action.
         """
@@ -157,7 +157,7 @@ class ScriptedPlayer:
 
 @dataclass(frozen=True)
 class Opponent:
-    """What a process needs to know to play it. obs_space, action_space: as the environment has them."""
+    """Describes an opponent to another process. obs_space, action_space: as the environment has them."""
 
     name: str
     env: str
@@ -181,7 +181,7 @@ class Opponent:
 
 
 def is_name(named: str) -> bool:
-    """Whether this is the name of an opponent, and no run, checkpoint or policy of a zoo."""
+    """Returns whether this names an opponent, and no run, checkpoint or policy of a zoo."""
     try:
         is_there = Path(named).exists()
     except (OSError, ValueError):  # what no file can be called

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
+
+from sf.envs.errors import UsageError
+from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
+
+Choose = Callable[[int, np.ndarray | None], Sequence[int]]
 
 
 class Actions(NamedTuple):
@@ -61,3 +66,29 @@ class OneByOne:
         ]
         discrete, continuous = (np.stack(part) for part in zip(*acted, strict=True))
         return Actions(discrete, continuous, np.full(len(first), np.nan, np.float32))
+
+
+class HumanPlayer:
+    """Asks a person what to do (`sf-play`), but not where no action is allowed, since others move."""
+
+    def __init__(self, env_id: str, action_spec: ActionSpec, choose: Choose) -> None:
+        """choose: what actor n does, one choice a head, by its action mask [sum of the heads' sizes], if it has one.
+
+        Raises UsageError for actions that are no choices.
+        """
+        if action_spec.num_continuous or not action_spec.discrete_sizes:
+            raise UsageError(
+                f"{env_id} has continuous actions, and keys are for choices: name an environment with discrete ones, "
+                'or a wrapper, --env_wrappers \'{"gymnasium.wrappers:DiscretizeAction": {"bins": 5}}\''
+            )
+        self._choose = choose
+        self._num_heads = len(action_spec.discrete_sizes)
+
+    def actors(self, num_actors: int, seed: int) -> OneByOne:
+        return OneByOne(self._act)
+
+    def _act(self, n: int, rows: Mapping[str, np.ndarray], first: bool) -> tuple[np.ndarray, np.ndarray]:
+        mask = rows.get(ACTION_MASK)
+        may_act = mask is None or bool(mask.any())
+        choices = self._choose(n, None if mask is None else mask.ravel()) if may_act else [0] * self._num_heads
+        return np.array(choices, np.int32), np.zeros(0, np.float32)

@@ -69,7 +69,7 @@ class TorchPolicy(Policy):
 
     @float32_by_default()
     def probabilities(self, obs: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Those of the actions of a Discrete space [M, A] float32, where the network has no memory.
+        """Computes the probabilities of the actions of a Discrete space [M, A] float32, for a network without memory.
 
         obs: {key: [M, ...]}, laid out as `flat_obs_space`.
         """

@@ -1,11 +1,11 @@
-"""The players that `--players` names: found, and tried, before anything starts."""
+"""The players that `--players` names, and the ratings at which `--reference_ratings` holds them, found before a run."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import gymnasium as gym
@@ -17,8 +17,9 @@ from sf.evaluation.play import opponents
 from sf.evaluation.play.named_checkpoint import find_checkpoint, num_policies, require_known_code
 from sf.evaluation.play.opponents import Opponent
 from sf.evaluation.play.torch_policy import TorchPolicy
+from sf.league import record, reference
 from sf.league.players.snapshots import kept_at
-from sf.league.record import policy_name
+from sf.league.record import Player, policy_name
 from sf.storage.checkpoint import Checkpoint, load, weights_of
 from sf.storage.zoo.places import located
 
@@ -37,7 +38,7 @@ def find_entrants(
     is_trusted: bool = False,
     resumes: bool = True,
 ) -> dict[str, Entrant]:
-    """By the name that each has in the pool, in the same order. Of a run with several policies all are there.
+    """Finds players by their names in the pool, in the same order. All policies of a run with several are included.
 
     run_dir: of the run, which has copies of the players that it has met before: they are taken where originals are
     gone. resumes: whether the run goes on with what is there.
@@ -135,3 +136,58 @@ def _short(space: gym.Space) -> str:
 
 def _warn(text: str) -> None:
     print(text, file=sys.stderr)
+
+
+def find_reference(
+    named: str | None, played: str, entrants: Mapping[str, Entrant], run_dir: Path, resumes: bool
+) -> Mapping[str, float]:
+    """The ratings at which players of the pool are held, by their names there. None: nobody is.
+
+    played: see `sf.league.reference.played`. run_dir: of the run. resumes: whether it goes on with what is there: the
+    players of its record are those that have joined it, and the ratings of its record stay where the file is gone.
+    Raises ValueError where the file has no ratings of these players.
+    """
+    if named is None:
+        return {}
+    path = run_dir / record.NAME
+    is_there = resumes and path.is_file()
+    try:
+        pool = reference.read(Path(named))
+    except FileNotFoundError:
+        if is_there and (before := record.reference_of(path)):
+            print(f"reference_ratings is {named}, which is gone. The ratings in {path} stay", file=sys.stderr)
+            return before
+        raise UsageError(
+            f"reference_ratings is {named}, and there is no such file: name one that sf-league --json has written"
+        ) from None
+    except ValueError as error:
+        raise UsageError(f"reference_ratings: {error}") from None
+    joined = [player for player in record.players_of(path) if player.policy is None] if is_there else []
+    known = {name: weights_of(each) if isinstance(each, Checkpoint) else None for name, each in entrants.items()}
+    try:
+        return pool.held(played, {**known, **identities(joined, run_dir)})
+    except ValueError as error:
+        raise UsageError(f"reference_ratings: {error}") from None
+
+
+def identities(players: Iterable[Player], directory: Path) -> dict[str, str | None]:
+    """Returns by name the fingerprint of the weights of a policy, or None for a player without weights.
+
+    directory: of the record. A policy whose weights are neither in its row nor can be read there is left out.
+    """
+    found: dict[str, str | None] = {}
+    for player in players:
+        is_policy = (player.weights, player.path, player.policy, player.env_steps) != (None, None, None, None)
+        weights = player.weights or _weights_of_copy(player, directory)
+        if weights is not None or not is_policy:
+            found[player.name] = weights
+    return found
+
+
+def _weights_of_copy(player: Player, directory: Path) -> str | None:
+    if player.path is None:
+        return None
+    try:
+        return weights_of(load(directory / player.path))
+    except (OSError, ValueError):
+        return None

@@ -3,21 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sf.league.players.exploiter_resets import ExploiterResets
 from sf.league.players.exploiters import Exploiters
-from sf.league.players.match_results import MatchResults
+from sf.league.players.league_record import MatchResults
 from sf.league.players.pool import Pool
-from sf.league.players.pool_growth import PoolGrowth
 from sf.league.players.seat_keeper import SeatKeeper
-from sf.league.record import policy_name
+from sf.league.players.snapshots import PoolGrowth, beginning_of
+from sf.league.record import ExploiterReset, ExploiterRestarted, policy_name
 from sf.metrics.progress import Progress
 
 _MATCHES_OF_WORST = 10  # a player counts as the worst from so many matches on
+
+
+@dataclass
+class ExploiterResets:
+    """Resets exploiters at their end: a snapshot joins the pool, and the learner returns to its first weights.
+
+    order: sends an order to a learner, see `sf.learner.orders`. say: tells the user.
+    """
+
+    exploiters: Exploiters
+    growth: PoolGrowth
+    results: MatchResults
+    progress: Progress
+    run_dir: Path
+    order: Callable[..., None]
+    say: Callable[[str], None]
+    _reasons: dict[int, str] = field(default_factory=dict)  # why exploiters that wait for the record are reset
+
+    def act_if_due(self) -> None:
+        for policy_id in self.exploiters.policy_ids:
+            if self.exploiters.is_at_its_end(policy_id, self.progress.policies[policy_id].env_steps):
+                self._reset(policy_id)
+        # The record is first, or a run that is killed and resumed would reset it once less.
+        if self._reasons and self.results.record.write():
+            for policy_id, why in sorted(self._reasons.items()):
+                self.say(f"league: exploiter {policy_id} {why}: it joins the pool, and begins anew")
+                self._send(policy_id)
+            self._reasons.clear()
+
+    def learner_has(self, policy_id: int, weights_event: int) -> None:
+        """Send a reset again that the learner has missed, or note that it has carried it out: then its matches count.
+
+        weights_event: of the weights that a learner begins with, returns to, or has received.
+        """
+        if policy_id not in self.exploiters.policy_ids:
+            return
+        if weights_event < self.exploiters.num_beginnings(policy_id):
+            self._send(policy_id)
+        elif self.exploiters.is_to_begin(policy_id):
+            self.progress.policies[policy_id].begin_anew()
+            self.results.add(ExploiterRestarted(policy_id, self.progress.policies[policy_id].env_steps))
+
+    def _reset(self, policy_id: int) -> None:
+        why = "has won" if self.exploiters.has_won(policy_id) else "has not won in exploiter_env_steps"
+        if self.growth.take_snapshot(policy_id):
+            self.results.add(ExploiterReset(policy_id, self.progress.policies[policy_id].env_steps))
+            self._reasons[policy_id] = why
+
+    def _send(self, policy_id: int) -> None:
+        self.progress.policies[policy_id].begin_anew()
+        self.order(
+            policy_id,
+            hyperparameters={},
+            copies=None,
+            begins_from=str(beginning_of(self.run_dir, policy_id)),
+            weights_event=self.exploiters.num_beginnings(policy_id),
+        )
 
 
 @dataclass(frozen=True)

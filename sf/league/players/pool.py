@@ -12,10 +12,9 @@ from collections.abc import Collection, Iterable, Mapping
 import numpy as np
 
 from sf.config.flags.players import OpponentChoice
-from sf.league.bradley_terry import Rating
 from sf.league.openskill_ratings import OpenskillRatings
-from sf.league.payoffs import meetings, result
-from sf.league.record import ExploiterRestarted, Match, Player, Row, policy_name
+from sf.league.ratings import Rating
+from sf.league.record import ExploiterRestarted, Match, Player, Row, meetings, policy_name, result
 
 _STEP_OF_QUALITY = 0.01  # eta in OpenAI Five
 _RECENT = 100  # matches against a player that a win rate is about
@@ -55,7 +54,7 @@ class Pool:
 
     @property
     def is_gone(self) -> bool:
-        """Whether no player can be loaded, or there is none."""
+        """Returns whether no player can be loaded, or there is none."""
         return self.gone.issuperset(self.idx)
 
     def player(self, name: str) -> Player:

@@ -50,7 +50,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Decision:
-    """What changes for one policy."""
+    """Says what changes for one policy."""
 
     policy_id: int
     copies: int | None  # the policy whose weights and optimiser it receives; None: it keeps its own

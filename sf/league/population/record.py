@@ -10,18 +10,51 @@ the policies, but never behind. A half-written last line was not carried out, an
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sf.league.population.evolution import Decision, Member
-from sf.league.population.lineage import Event, PolicyHistory, histories, sentences
+from sf.metrics.readable import rounded
 from sf.storage import text_files
+from sf.storage.json_rows import row_of
 from sf.storage.run_dir import write_atomically
 
 EVENTS = "population.jsonl"
 SENTENCES = "population.log"
+_SHOWN_ANCESTORS = 5  # in a sentence
+
+
+@dataclass(frozen=True)
+class Event:
+    """Records what happened to one policy."""
+
+    number: int  # 0, 1, 2, ... in the record
+    kind: str  # start, mutation, replacement
+    policy_id: int
+    env_steps: int  # that this policy had been trained on
+    objective: float | None
+    copies: int | None  # replacement: the policy whose weights and hyperparameters it received
+    copied_objective: float | None
+    hyperparameters: Mapping[str, float]  # all of them, from then on
+
+
+@dataclass(frozen=True)
+class Ancestor:
+    """The policy whose weights another one received, and when."""
+
+    policy_id: int
+    env_steps: int  # that the receiving policy had been trained on
+
+
+@dataclass(frozen=True)
+class PolicyHistory:
+    """Holds what the events of the population say of one policy."""
+
+    hyperparameters: Mapping[str, float]
+    ancestors: tuple[Ancestor, ...]  # where its weights come from, the latest first; none: from its own start
+    weights_event: int  # number of the event that gave it these weights: its start, or its last replacement
 
 
 class PopulationRecord:
@@ -105,9 +138,9 @@ def read_events(run_dir: Path) -> list[Event]:
     known: set[int] = set()  # policies that have started
     for line in text.split(b"\n")[:-1]:  # after the last line end comes nothing, or half a line
         try:
-            event = Event(**json.loads(line))
-            _require_kinds(event, known)
-        except (ValueError, TypeError, RecursionError) as error:
+            event = row_of(Event, json.loads(line))
+            _require_possible(event, known)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"{path}, line {len(events) + 1}, is no event ({error}): restore the file") from None
         if event.number != len(events):
             raise ValueError(
@@ -118,25 +151,14 @@ def read_events(run_dir: Path) -> list[Event]:
     return events
 
 
-def _require_kinds(event: Event, known: Collection[int]) -> None:
+def _require_possible(event: Event, known: Collection[int]) -> None:
     """Raises ValueError for an event that no population has written. known: the policies that have started."""
-    counts = (event.number, event.policy_id, event.env_steps)
-    numbers = list(event.hyperparameters.values()) if isinstance(event.hyperparameters, dict) else [None]
-    if event.kind != "start":
-        numbers.append(event.objective)
-    if event.kind == "replacement":
-        numbers.append(event.copied_objective)
-    if not all(type(value) is int and value >= 0 for value in counts):
-        raise ValueError("number, policy_id and env_steps must be whole numbers")
-    if not all(type(value) in (int, float) for value in numbers):
-        raise ValueError("hyperparameters and objectives must be numbers")
-    of_others = {
-        "start": True,
-        "mutation": event.policy_id in known,
-        "replacement": {event.policy_id, event.copies} <= {*known},
-    }
-    if not of_others.get(event.kind, False):
-        raise ValueError("its policy has not started")
+    if event.kind not in ("start", "mutation", "replacement"):
+        raise ValueError(f"its kind is {event.kind}")
+    if event.kind != "start" and (event.policy_id not in known or event.objective is None):
+        raise ValueError("its policy has not started, or has no objective")
+    if event.kind == "replacement" and (event.copies not in known or event.copied_objective is None):
+        raise ValueError("the policy that it copies has not started, or has no objective")
 
 
 def _append(path: Path, lines: Sequence[str], num_old: int) -> None:
@@ -151,3 +173,69 @@ def _append(path: Path, lines: Sequence[str], num_old: int) -> None:
         write_atomically(path, b"".join(texts))
         return
     text_files.append(path, b"".join(texts[num_old:]))
+
+
+def histories(events: Iterable[Event]) -> dict[int, PolicyHistory]:
+    """The state of each policy after these events, by policy id."""
+    policies: dict[int, PolicyHistory] = {}
+    for event in events:
+        policies[event.policy_id] = _after(event, policies)
+    return policies
+
+
+def sentences(events: Iterable[Event]) -> list[str]:
+    """Each event in words."""
+    policies: dict[int, PolicyHistory] = {}
+    lines = []
+    for event in events:
+        earlier = policies.get(event.policy_id)
+        policies[event.policy_id] = _after(event, policies)
+        parts = [
+            _what_happened(event),
+            _changes(earlier.hyperparameters if earlier else {}, event.hyperparameters),
+            lineage(event.policy_id, policies) if earlier else "",
+        ]
+        lines.append("; ".join(part for part in parts if part))
+    return lines
+
+
+def lineage(policy_id: int, policies: Mapping[int, PolicyHistory]) -> str:
+    """For example "policy 3 <- policy 1 at 2.0M <- start": it has had the weights of policy 1 since 2.0M env steps."""
+    ancestors = policies[policy_id].ancestors
+    links = [f"policy {policy_id}", *(f"policy {a.policy_id} at {rounded(a.env_steps)}" for a in ancestors)]
+    num_left_out = len(ancestors) - _SHOWN_ANCESTORS
+    if num_left_out > 0:
+        links[-num_left_out:] = [f"{num_left_out} more"]
+    return " <- ".join([*links, "start"])
+
+
+def _after(event: Event, before: Mapping[int, PolicyHistory]) -> PolicyHistory:
+    if event.kind == "start":
+        return PolicyHistory(event.hyperparameters, (), event.number)
+    if event.copies is None:
+        own = before[event.policy_id]
+        return PolicyHistory(event.hyperparameters, own.ancestors, own.weights_event)
+    ancestors = (Ancestor(event.copies, event.env_steps), *before[event.copies].ancestors)
+    return PolicyHistory(event.hyperparameters, ancestors, event.number)
+
+
+def _what_happened(event: Event) -> str:
+    policy = f"{event.env_steps:,} env steps: policy {event.policy_id}"
+    if event.kind == "start":
+        return f"{policy} starts"
+    if event.kind == "mutation":
+        return f"{policy} (objective {event.objective:.4g}) is mutated"
+    return (
+        f"{policy} (objective {event.objective:.4g}) takes over weights and hyperparameters of policy {event.copies} "
+        f"(objective {event.copied_objective:.4g})"
+    )
+
+
+def _changes(old: Mapping[str, float], new: Mapping[str, float]) -> str:
+    changes = []
+    for name, value in new.items():
+        if name not in old:
+            changes.append(f"{name} {value:.4g}")
+        elif value != old[name]:
+            changes.append(f"{name} {old[name]:.4g} -> {value:.4g}")
+    return ", ".join(changes)

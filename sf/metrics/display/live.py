@@ -44,7 +44,7 @@ class NotebookArea:
 
 
 def _both_forms(lines: Iterable[str], panel: RenderableType | None) -> dict[str, str]:
-    """As HTML, and as text for a front end that knows no other."""
+    """Renders them as HTML, and as text for a front end that knows no other."""
     console = Console(
         record=True, file=io.StringIO(), width=_WIDTH, force_jupyter=False, force_terminal=True, legacy_windows=False
     )

@@ -45,7 +45,7 @@ _FAULTS = {
 
 @dataclass(frozen=True)
 class Target:
-    """Where a run ends. None: not by that."""
+    """Says where a run ends. None: not by that."""
 
     frames: int | None = None
     seconds: float | None = None
@@ -59,7 +59,7 @@ class Target:
         return min(1.0, max(done)) if done else None
 
     def seconds_left(self, record: dict[str, Any], outlook: Outlook) -> float | None:
-        """None where it is unknown."""
+        """Returns None if it is unknown."""
         left = []
         if self.frames and outlook.frames_per_second > 0:
             left.append(max(0.0, self.frames - record["env_frames"]) / outlook.frames_per_second)
@@ -95,7 +95,7 @@ class Curve:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Also of numbers whose sum would be infinite."""
+    """Averages also numbers whose sum would be infinite."""
     return sum(value / len(values) for value in values)
 
 
@@ -172,14 +172,14 @@ def _progress(
 
 
 def mean_return(record: dict[str, Any], outlook: Outlook) -> str:
-    """Or why there is none yet."""
+    """Returns the mean return, or why there is none yet."""
     if record["mean_return"] is None and outlook.num_waited_for:
         return f"- (first episodes: {outlook.num_waited_for} actors to go)"
     return number(record["mean_return"])
 
 
 def _league(record: dict[str, Any]) -> str:
-    """Of several policies, the mean of the win rates, and the worst."""
+    """Describes the league; for several policies by the mean of their win rates, and the worst."""
     rates, worst = (
         [value for name, value in record.items() if name.endswith(f"league/{end}")]
         for end in ("win_rate", "worst_win_rate")
@@ -220,7 +220,7 @@ def _training(record: dict[str, Any]) -> RenderableType:
 
 
 def _parts(load: Load) -> Table:
-    """How each part spends its time, and how many cores it keeps busy."""
+    """Shows how each part spends its time, and how many cores it keeps busy."""
     table = Table.grid(padding=(0, 1), pad_edge=False, expand=True)
     table.add_column(style="cyan", no_wrap=True, min_width=10)
     table.add_column(no_wrap=True, justify="right")

@@ -164,7 +164,7 @@ class TensorBoard:
         _append(self._path, event, self._header)
 
     def write_video(self, video: VideoRecord) -> None:
-        """As an animated image. Raises OSError as `write`."""
+        """Writes the video as an animated image. Raises OSError as `write`."""
         width, height = video.size
         image = Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=video.gif)
         value = Summary.Value(tag=tag(video.name), image=image)

@@ -135,7 +135,7 @@ class WandbSink:
 
 
 def _sent(value: float | Path) -> Any:
-    """As W&B takes it. A path is that of a video."""
+    """Returns the value as W&B takes it. A path is that of a video."""
     import wandb  # noqa: PLC0415
 
     return wandb.Video(str(value), format="mp4") if isinstance(value, Path) else value

@@ -6,16 +6,14 @@ somebody else: it is never unpickled, and code that it names needs --trust. The 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import torch
-import yaml
 from torch import Tensor
 
 from sf.storage import checkpoint
 from sf.storage.checkpoint import MODEL, Checkpoint
-from sf.storage.run_dir import NOT_SAVED
+from sf.storage.run_dir import NOT_SAVED, flags_text
 from sf.storage.zoo import CARD, CONFIG, WEIGHTS
 
 Precision = Literal["float32", "bfloat16"]
@@ -42,15 +40,10 @@ def contents(policy: Checkpoint, card: str) -> dict[str, bytes]:
     """
     return {
         WEIGHTS: checkpoint.encode(policy),
-        CONFIG: _yaml(policy.state["config"]).encode(),
+        CONFIG: flags_text(policy.state["config"]).encode(),
         CARD: card.encode(),
     }
 
 
 def _cast(tensor: Tensor, precision: Precision) -> Tensor:
     return tensor.to(torch.bfloat16) if precision == "bfloat16" and tensor.dtype == torch.float32 else tensor
-
-
-def _yaml(flags: Mapping[str, Any]) -> str:
-    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in flags.items()}
-    return yaml.safe_dump(plain, sort_keys=False)

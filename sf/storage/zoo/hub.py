@@ -45,7 +45,7 @@ def download(address: str) -> Path:
 
 
 def require_upload(repo: str, private: bool) -> None:
-    """Before the work. Raises ValueError where the user could not upload a policy to `repo`, which is USER/NAME."""
+    """Raises ValueError before the work if the user could not upload a policy to `repo`, which is USER/NAME."""
     if re.fullmatch(_REPO, repo, re.ASCII) is None:
         raise UsageError(f"hub is {repo!r}: write USER/NAME")
     api = _api("--hub")
@@ -94,7 +94,7 @@ def _api(purpose: str) -> HfApi:
 
 @contextmanager
 def _refusals(what: str) -> Iterator[None]:
-    """What huggingface_hub raises, as a sentence."""
+    """Turns what huggingface_hub raises into a sentence."""
     from huggingface_hub import errors  # noqa: PLC0415  an extra
 
     try:

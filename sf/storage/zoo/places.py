@@ -29,7 +29,7 @@ def located(named: str | Path) -> Path:
 
 
 def is_policy(named: str) -> bool:
-    """Whether a user means a run or a policy by this, and no environment."""
+    """Returns whether a user means a run or a policy by this, and no environment."""
     path = Path(named)
     if hub.is_address(named) or path.parts[:1] == (_ZOO,):
         return True
@@ -38,7 +38,7 @@ def is_policy(named: str) -> bool:
 
 
 def names() -> list[str]:
-    """Of the policies in the box."""
+    """Returns the names of the policies in the box."""
     return sorted(path.parent.name for path in IN_THE_BOX.glob(f"*/{WEIGHTS}"))
 
 

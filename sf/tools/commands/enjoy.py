@@ -13,7 +13,7 @@ import numpy as np
 import tyro
 
 from sf.envs.process_guards import keep_working_directory
-from sf.evaluation.pictures.projector import Projector, Screen
+from sf.evaluation.pictures.stage import Projector, Screen
 from sf.evaluation.pictures.video import without_window
 from sf.tools.commands import cli
 from sf.tools.commands.watched_episodes import GentleInterrupt, say_episode, say_summary, short_names

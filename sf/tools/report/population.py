@@ -15,8 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sf.league.population.lineage import Event, histories
-from sf.league.population.record import EVENTS, read_events
+from sf.league.population.record import EVENTS, Event, histories, read_events
 from sf.storage.run_records import read_records
 from sf.tools.report.curves import curve
 from sf.tools.report.style import GOLD, PALETTE, house_style, log_scale

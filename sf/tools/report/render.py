@@ -9,9 +9,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from sf.league import record
-from sf.league.bradley_terry import Rating
-from sf.league.population.lineage import sentences
-from sf.league.population.record import EVENTS
+from sf.league.population.record import EVENTS, sentences
+from sf.league.ratings import Rating
 from sf.league.reference import described
 from sf.league.standings import standings
 from sf.metrics.system_info import read_starts

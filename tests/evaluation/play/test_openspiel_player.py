@@ -83,12 +83,9 @@ def test_the_bot_follows_the_game_from_what_it_sees(game, kwargs, monkeypatch):
     assert num_decisions > 10
 
 
-def test_the_search_finds_what_random_moves_do_not():
+def test_the_search_finds_what_random_moves_do_not_and_more_simulations_are_better():
     returns = play("openspiel:tic_tac_toe", ["openspiel:mcts:200", "random"], num_matches=20)
     assert returns[:, 0].sum() >= 15
-
-
-def test_more_simulations_are_better():
     returns = play("openspiel:connect_four", ["openspiel:mcts:300", "openspiel:mcts:5"], num_matches=10)
     assert returns[:, 0].sum() >= 6
 
@@ -106,14 +103,13 @@ def test_who_comes_to_a_game_that_has_begun_moves_at_random_until_the_next():
 @pytest.mark.parametrize(
     ("name", "env", "reason"),
     [
-        ("openspiel:mcts", "openspiel:tic_tac_toe", r"the bots of OpenSpiel are openspiel:mcts:N.* write"),
-        ("openspiel:mcts:0", "openspiel:tic_tac_toe", r"the bots of OpenSpiel are openspiel:mcts:N.* write"),
-        ("openspiel:mcts:3000000000", "openspiel:tic_tac_toe", r"with N simulations a move, at most 1,000,000,000"),
-        (f"openspiel:mcts:{'9' * 5000}", "openspiel:tic_tac_toe", r"with N simulations a move, at most 1,000,000,000"),
-        ("openspiel:alphazero:5", "openspiel:tic_tac_toe", r"the bots of OpenSpiel are openspiel:mcts:N.* write"),
-        ("openspiel:mcts:5", "toy_match_rps", "plays OpenSpiel's games, and toy_match_rps is none: name another"),
-        ("openspiel:mcts:5", "openspiel:leduc_poker", "hides something from its players.*: name another player"),
-        ("openspiel:mcts:5", "openspiel:python_tic_tac_toe", "is written in Python, and the search is for games in"),
+        ("openspiel:mcts", "openspiel:tic_tac_toe", "openspiel:mcts:N"),
+        ("openspiel:mcts:0", "openspiel:tic_tac_toe", "openspiel:mcts:N"),
+        (f"openspiel:mcts:{'9' * 5000}", "openspiel:tic_tac_toe", "at most 1,000,000,000"),
+        ("openspiel:alphazero:5", "openspiel:tic_tac_toe", "openspiel:mcts:N"),
+        ("openspiel:mcts:5", "toy_match_rps", "toy_match_rps"),
+        ("openspiel:mcts:5", "openspiel:leduc_poker", "hides something"),
+        ("openspiel:mcts:5", "openspiel:python_tic_tac_toe", "Python"),
         ("openspiel:mcts:5", "openspiel:matrix_rps", "hides something|has its players act at once"),
     ],
 )

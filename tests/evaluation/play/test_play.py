@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -245,13 +244,6 @@ def test_each_match_is_played_by_its_lineup():
     np.testing.assert_array_equal(found, lineups)
 
 
-def test_agents_that_leave_and_come_back_do_not_keep_a_match_from_ending():
-    policy = TorchPolicy(untrained("toy_match_counting"), "test")
-    lineups = make_lineups(1, envs.describe("toy_match_counting", EnvOptions()).num_agents, 8, seed=0)
-    played = play_all(make_play("toy_match_counting", 2, [policy], lineups))
-    assert {episode.match_idx for episode in played} == set(range(len(lineups)))
-
-
 def test_an_episode_belongs_to_the_match_it_was_played_in_whoever_comes_goes_or_stays_away():
     policies = [TorchPolicy(untrained("guests", seed=seed), f"{seed}") for seed in range(2)]
     lineups = make_lineups(2, 2, 8, seed=3)
@@ -306,13 +298,9 @@ def test_a_match_has_a_score_against_each_opponent():
     for i in range(2):
         assert evaluation.score_against(i, i) is None
         assert evaluation.score_against(i, 1 - i).num == evaluation.statistics(i)["return"].num == 40
-    own = evaluation.statistics(0)
-    assert own.keys() >= {"return", "num_steps", "num_frames", "rock"}
-
-
-def test_an_environment_that_cannot_be_made_is_said_in_one_sentence():
-    with pytest.raises(ValueError, match="env_kwargs"):
-        evaluate(task("CartPole-v1", options=EnvOptions(env_kwargs='{"nonsense": 1}')))
+    assert evaluation.statistics(0).keys() >= {"return", "num_steps", "num_frames", "rock"}
+    nothing = Evaluation("true_objective")
+    assert (nothing.statistics(0), nothing.score_of(0), nothing.score_against(0, 1)) == ({}, None, None)
 
 
 def test_an_environment_that_was_given_as_a_class_is_played_by_other_processes():
@@ -343,9 +331,7 @@ def test_what_had_ended_of_a_match_whose_environment_failed_does_not_count():
         _take(None, EpisodesPlayed(played), evaluation)
     assert len(group.pop_faults()) == 1
     assert [(each.match_idx, each.policy_idx) for each in evaluation.episodes] == [(0, 0), (0, 1)]
-
-
-def test_nor_in_the_evaluations_of_a_run():
+    # Nor in the evaluations of a run.
     config = Config().replace(env="breaks", eval_episodes=4, eval_num_envs=2)
     args = SimpleNamespace(config=config, num_agents=2, counters=SimpleNamespace(working=lambda: None))
     saved = untrained("breaks")
@@ -369,16 +355,12 @@ def test_no_level_of_training_is_played_again():
     assert not trained & played
 
 
-def test_a_policy_whose_agents_sat_their_matches_out_has_no_statistics():
-    evaluation = Evaluation("true_objective")
-    assert (evaluation.statistics(0), evaluation.score_of(0), evaluation.score_against(0, 1)) == ({}, None, None)
-
-
-def test_an_environment_that_always_fails_ends_the_evaluation():
+def test_an_environment_that_cannot_be_made_or_always_fails_ends_the_evaluation():
+    with pytest.raises(ValueError, match="env_kwargs"):
+        evaluate(task("CartPole-v1", options=EnvOptions(env_kwargs='{"nonsense": 1}')))
+    options = EnvOptions(env_kwargs=json.dumps({"faults": ["raise"], "probability": 1.0}))
     with pytest.raises(RuntimeError, match=r"player-\d .*have failed"):
-        evaluate(
-            task("toy_faulty", options=EnvOptions(env_kwargs=json.dumps({"faults": ["raise"], "probability": 1.0})))
-        )
+        evaluate(task("toy_faulty", options=options))
 
 
 @pytest.fixture(scope="module")
@@ -389,30 +371,38 @@ def run(tmp_path_factory):
     return path
 
 
-def sf_eval(*arguments):
-    return warm.run(
-        [sys.executable, "-m", "sf.tools.commands.evaluate", *map(str, arguments)],
+def test_the_command_prints_a_table_writes_both_files_and_says_how_many_matches_were_won(tmp_path):
+    (tmp_path / "own_players.py").write_text("def rock(obs):\n    return 0\n")
+    path = tmp_path / "rps"
+    checkpoint.save(path / "checkpoints", untrained("toy_match_rps"), 10, keep=2)
+    (path / "config.yaml").write_text("env: toy_match_rps\n")
+    words = ["rps", "--against", "random", "own_players:rock", "--episodes", "24", "--num_workers", "1"]
+    done = warm.run(
+        [sys.executable, "-m", "sf.tools.commands.evaluate", *words, "--json", "won.json", "--csv", "won.csv"],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-
-
-def test_the_command_prints_a_table_and_writes_both_files(run, tmp_path):
-    flags = ["--episodes", "5", "--json", tmp_path / "e.json", "--csv", tmp_path / "e.csv"]
-    done = sf_eval(run, "--num_workers", "1", *flags)
     assert done.returncode == 0, done.stderr
-    assert "5 episodes" in done.stdout
-    result = json.loads((tmp_path / "e.json").read_text())
-    returns = [episode["episode_return"] for episode in result["episodes"]]
-    assert len(returns) == 5
-    statistics = result["policies"][0]["statistics"]["return"]
-    assert statistics["mean"] == pytest.approx(np.mean(returns))
-    assert result["policies"][0]["env_steps"] == 1234
-    rows = (tmp_path / "e.csv").read_text().splitlines()
-    assert rows[0] == "checkpoint,match,agent,return,num_steps,num_frames"
-    assert [float(row.split(",")[3]) for row in rows[1:]] == returns
+    assert "win rate" in done.stdout
+    assert "24 episodes" in done.stdout
+    result = json.loads((tmp_path / "won.json").read_text())
+    own = [episode["episode_return"] for episode in result["episodes"] if episode["policy_idx"] == 0]
+    first = result["policies"][0]
+    assert first["statistics"]["return"]["mean"] == pytest.approx(np.mean(own))
+    assert [each["checkpoint"] for each in result["policies"]][1:] == ["random", "own_players:rock"]
+    assert [each["env_steps"] for each in result["policies"]] == [1234, None, None]
+    rates = first["win_rates"]
+    weights = [rate["num"] for rate in rates[1:]]
+    assert (rates[0], sum(weights)) == (None, 24)
+    assert result["win_rate"] == pytest.approx(np.average([rate["mean"] for rate in rates[1:]], weights=weights))
+    back = result["policies"][2]["win_rates"][0]
+    assert back["mean"] + rates[2]["mean"] == pytest.approx(1.0)
+    header, *rows = (tmp_path / "won.csv").read_text().splitlines()
+    assert header.startswith("checkpoint,match,agent,return,num_steps,num_frames")
+    assert len(rows) == len(result["episodes"])
 
 
 @pytest.mark.parametrize(
@@ -421,14 +411,14 @@ def test_the_command_prints_a_table_and_writes_both_files(run, tmp_path):
         (["--episodes", "0"], "episodes is 0"),
         (["--checkpoint", "best"], "no best checkpoint"),
         (["--policy", "2"], "policy is 2"),
-        (["--override", "doom_map"], "write NAME=VALUE"),
-        (["--override", "doom_match_s=["], "'[' is no value"),
-        (["--override", "atari_episodic_life=true"], "atari_episodic_life is for training alone, so leave it out"),
-        (["--checkpoint", "first"], "latest, best, or the path of a file"),
+        (["--override", "doom_map"], "NAME=VALUE"),
+        (["--override", "doom_match_s=["], "is no value"),
+        (["--override", "atari_episodic_life=true"], "atari_episodic_life"),
+        (["--checkpoint", "first"], "checkpoint is 'first'"),
         (["--against", "policy.onnx"], "policy.onnx is an export"),
     ],
 )
-def test_a_wrong_flag_takes_one_sentence(run, flags, message, monkeypatch, capsys):
+def test_a_wrong_flag_is_a_mistake_of_the_user(run, flags, message, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["sf-eval", str(run), *flags])
     with pytest.raises(SystemExit) as exit_info:
         evaluate_command.main()
@@ -436,18 +426,14 @@ def test_a_wrong_flag_takes_one_sentence(run, flags, message, monkeypatch, capsy
     assert message in capsys.readouterr().err
 
 
-def test_a_checkpoint_has_one_policy(run):
-    (file,) = (run / "checkpoints").iterdir()
-    with pytest.raises(ValueError, match="which has one policy: leave it out"):
-        find_policies(file, (), "latest", 1)
-
-
-def test_the_best_is_not_asked_of_what_is_a_checkpoint_itself(run, tmp_path):
+def test_neither_the_best_nor_another_policy_is_asked_of_what_is_a_checkpoint_itself(run, tmp_path):
     run = shutil.copytree(run, tmp_path / "cartpole")
     (file,) = (run / "checkpoints").iterdir()
     for find in (lambda: find_policies(file, (file,), "best", None), lambda: find_checkpoint(file, "best")):
-        with pytest.raises(ValueError, match="is a checkpoint itself: leave it out, or name its run"):
+        with pytest.raises(ValueError, match="is a checkpoint itself"):
             find()
+    with pytest.raises(ValueError, match="policy is 1"):
+        find_policies(file, (), "latest", 1)
     checkpoint.save_best(file.parent, untrained("CartPole-v1", env_steps=1111), 1.0)
     of_run, of_file = find_policies(run, (file,), "best", None).values()  # it holds for the run among them
     assert (of_run.state["env_steps"], of_file.state["env_steps"]) == (1111, 1234)
@@ -462,20 +448,13 @@ def test_one_policy_of_a_run_meets_all_of_the_same_run_however_it_is_spelt(tmp_p
         assert len(find_policies(path, (again,), "latest", 1)) == 3
 
 
-def test_a_policy_of_other_observations_is_refused_before_anything_is_played():
+def test_a_policy_of_other_observations_or_actions_is_refused_before_anything_is_played():
     players = {"mine": untrained("CartPole-v1")}
-    said = (
-        "the observations of Acrobot-v1 are obs float (6,), and those that mine was trained with are obs float "
-        "(4,): name another policy, or the --env_kwargs that it was trained with"
-    )
-    with pytest.raises(ValueError, match=re.escape(said)):
+    with pytest.raises(ValueError, match=r"observations of Acrobot-v1 are .*\(6,\).*\(4,\)"):
         evaluate(EvaluationTask("Acrobot-v1", EnvOptions(), players, 1))
-
-
-def test_a_policy_of_other_actions_is_refused():
     spec = dataclasses.replace(envs.describe("CartPole-v1", EnvOptions()), action_space=gym.spaces.Discrete(3))
-    with pytest.raises(ValueError, match=r"the actions of CartPole-v1 are 1 choices among \(3,\)"):
-        require_spaces({"mine": untrained("CartPole-v1")}, "CartPole-v1", spec)
+    with pytest.raises(ValueError, match=r"actions of CartPole-v1 are .*\(3,\)"):
+        require_spaces(players, "CartPole-v1", spec)
 
 
 @pytest.mark.parametrize(("before", "now"), [(None, 0.1), (0.1, None), (0.1, 0.2)])
@@ -483,7 +462,7 @@ def test_planes_in_other_steps_are_other_observations(before, now):
     policy, own = untrained("CartPole-v1"), gym.spaces.Dict({"obs": Planes(2, 3, 4, now)})
     state = {**policy.state, "obs_space": space_json.to_json(gym.spaces.Dict({"obs": Planes(2, 3, 4, before)}))}
     spec = EnvSpec(own, gym.spaces.Discrete(2))
-    with pytest.raises(ValueError, match="the observations of boards are obs "):
+    with pytest.raises(ValueError, match="the observations of boards"):
         require_spaces({"mine": Checkpoint({}, state)}, "boards", spec)
     state["obs_space"] = space_json.to_json(own)
     require_spaces({"mine": Checkpoint({}, state)}, "boards", spec)

@@ -26,28 +26,21 @@ def test_they_are_probabilities_and_nobody_is_given_up(pool, choice):
     assert (found > 0).all()
 
 
-@pytest.mark.parametrize("choice", CHOICES)
-def test_players_that_nothing_is_known_of_are_alike(choice):
-    assert chances(choice) == pytest.approx(np.full(3, 1 / 3))
-
-
-def test_quality_is_a_softmax():
+def test_the_probabilities_are_those_of_the_papers():
+    met = {"wins": [98, 49, 0], "matches": [98, 98, 98]}  # win rates 0.99, 0.5, 0.01
+    hard = np.array([0.01**2, 0.5**2, 0.99**2])
+    assert chances("pfsp", **met) == pytest.approx(hard / hard.sum())
+    assert chances("pfsp_even", **met) == pytest.approx(np.array([0.0099, 0.25, 0.0099]) / 0.2698)
     assert chances("quality", quality=[0.0, np.log(2), np.log(5)]) == pytest.approx(np.array([1, 2, 5]) / 8)
-
-
-def test_the_hard_variant_prefers_those_that_win():
-    found = chances("pfsp", wins=[98, 49, 0], matches=[98, 98, 98])  # win rates 0.99, 0.5, 0.01
-    assert found == pytest.approx(np.array([0.01**2, 0.5**2, 0.99**2]) / (0.01**2 + 0.5**2 + 0.99**2))
-
-
-def test_the_even_variant_prefers_those_that_are_as_good():
-    found = chances("pfsp_even", wins=[98, 49, 0], matches=[98, 98, 98])
-    assert found == pytest.approx(np.array([0.0099, 0.25, 0.0099]) / 0.2698)
+    for choice in CHOICES:  # where nothing is known
+        assert chances(choice) == pytest.approx(np.full(3, 1 / 3))
 
 
 def test_a_beaten_player_loses_quality_by_how_seldom_it_is_met():
     assert quality_after_win(1.0, matches=4.0, num_players=4) == pytest.approx(0.99)
     assert quality_after_win(1.0, matches=2.0, num_players=4) == pytest.approx(0.995)
+    for nobody_else in ([1.0, 0.0], [0.0, 0.0]):
+        assert (seat_weights(np.array(nobody_else), 2) > 0).all()
 
 
 def test_of_two_players_the_one_that_is_beaten_is_met_ever_less():
@@ -67,8 +60,3 @@ def test_seated_for_a_share_of_the_time_everybody_is_met_with_its_probability(si
     assert (seated <= 1.0).all()
     assert seated.sum() == pytest.approx(min(num_seats, len(probability)))
     assert np.sort(weights)[-num_seats:].sum() == pytest.approx(1.0)  # so a weight is a probability
-
-
-def test_a_seat_has_a_weight_also_where_nobody_is_to_be_met():
-    assert (seat_weights(np.array([1.0, 0.0]), 2) > 0).all()
-    assert (seat_weights(np.zeros(2), 2) > 0).all()

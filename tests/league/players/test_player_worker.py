@@ -93,41 +93,37 @@ def table(tmp_path):
     return _Players(args, reports=None), channels, rows
 
 
-@pytest.mark.parametrize(("remembers", "asked"), [(False, [3]), (True, [1, 3])])
-def test_who_waits_is_asked_where_the_player_remembers(table, remembers, asked):
+@pytest.mark.parametrize(
+    ("remembers", "all_wait", "asked"), [(False, False, [3]), (True, False, [1, 3]), (False, True, [])]
+)
+def test_who_waits_is_asked_where_the_player_remembers(table, remembers, all_wait, asked):
     players, channels, rows = table
+    if all_wait:
+        rows["obs/action_mask"][:] = 0
     recorder = Recorder()
     players._seated[0] = _Seated(recorder, remembers)
     assert players.act(np.array([0])) == 2
-    assert recorder.asked == [(asked, asked)]
+    assert recorder.asked == ([(asked, asked)] if asked else [])
     assert channels.tables["answered"][PLAYERS, 0] == 1
     assert channels.groups_with_answers(0) == []  # that of the policy is not there
-    assert rows["discrete"][:, ROW, 0].tolist() == [7, 2 if remembers else 0, 7, 2]
+    assert rows["discrete"][:, ROW, 0].tolist() == [7, 2 if 1 in asked else 0, 7, 2 if 3 in asked else 0]
     for name in ("log_prob", "value", "policy_version"):
         assert rows[name][:, ROW].tolist() == [7, 0, 7, 0]
         assert (np.delete(rows[name], ROW, axis=1) == 7).all()
 
 
-def test_a_file_whose_content_no_learner_writes_is_said_and_nobody_takes_the_seat(table):
-    players, _, _ = table
-    seats, reported = players._seats, []
+def test_of_a_player_that_cannot_be_loaded_no_move_is_made_and_the_matches_go_on(table):
+    players, channels, rows = table
+    seats, recorder, reported = players._seats, Recorder(), []
     players._reports = SimpleNamespace(send=reported.append)
+    players._seated[0] = _Seated(recorder, remembers=True)
     checkpoint.write(players._args.directory / "stranger.safetensors", Checkpoint({}, {"env_steps": 0}))
     seats.give(0, 0, "stranger")
     players.take_seats()
     assert seats.has_failed(0)
     (failed,) = reported
     assert failed.name == "stranger"
-    assert "lacks env_steps or config" in failed.text
-
-
-def test_of_a_player_that_cannot_be_loaded_no_move_is_made_and_the_matches_go_on(table):
-    players, channels, rows = table
-    seats, recorder = players._seats, Recorder()
-    players._reports = SimpleNamespace(send=lambda report: None)
-    players._seated[0] = _Seated(recorder, remembers=True)
-    seats.give(0, 0, "stranger")
-    players.take_seats()
+    assert "env_steps" in failed.text
     assert players.act(np.array([0])) == 0
     assert recorder.asked == []
     assert (rows["discrete"] == 7).all()
@@ -166,17 +162,6 @@ def test_nothing_is_written_for_a_rollout_worker_that_has_died(table, dies):
         channels.recover_worker(0)
     players.act(np.array([0]))
     assert rows["discrete"][:, ROW, 0].tolist() == ([7, 7, 7, 7] if dies == "before" else [7, 0, 7, 0])
-
-
-def test_nobody_is_asked_where_all_wait(table):
-    players, channels, rows = table
-    rows["obs/action_mask"][:] = 0
-    recorder = Recorder()
-    players._seated[0] = _Seated(recorder, remembers=False)
-    assert players.act(np.array([0])) == 2
-    assert recorder.asked == []
-    assert channels.tables["answered"][PLAYERS, 0] == 1
-    assert rows["discrete"][:, ROW, 0].tolist() == [7, 0, 7, 0]
 
 
 def test_snapshots_of_one_seat_have_one_network_and_each_its_own_weights(table, monkeypatch):

@@ -17,80 +17,68 @@ from sf.storage import checkpoint
 DUEL = {"env": "toy_match_rps", "past_share": 0.2, "device": "cpu"}
 
 
+EXPLOITED = {"exploiters": 1, "num_policies": 2}
+MIXED = {"players": ("random",), "opponent_weights": (1.0,)}
+
+
 @pytest.mark.parametrize(
-    ("flags", "sentence"),
+    "flags",
     [
-        ({"past_share": 1.5}, "past_share is 1.5: a share from 0 to 1"),
-        ({"seats": 0}, "seats is 0: 1 to 1,000"),
-        ({"snapshot_at_win_rate": 0.4}, "snapshot_at_win_rate is 0.4: above 0.5"),
-        ({"past_share": 0.0, "players": ("random",)}, "past_share is 0, so nobody meets them"),
-        ({"past_share": 0.0, "snapshot_at_win_rate": 0.6}, "past_share is 0, so there is no pool"),
-        ({"snapshot_every_env_steps": 0}, "snapshot_every_env_steps is 0 and players is empty"),
-        ({"reference_ratings": "r.json"}, "reference_ratings is r.json, but players is empty: name players"),
-        ({"snapshot_every_env_steps": -1}, "snapshot_every_env_steps is -1"),
-        ({"players": ("random",), "opponent_weights": (0.5, 0.5)}, "opponent_weights has 2 numbers, but there are 1"),
-        ({"players": ("random",), "opponent_weights": (0.0,)}, "opponent_weights is 0: above 0"),
-        ({"opponent_choice": "best"}, "opponent_choice"),
-        ({"exploiters": -1}, "exploiters is -1: at least 0"),
-        ({"exploiter_env_steps": 0}, "exploiter_env_steps is 0: at least 1"),
-        ({"exploiters": 1}, "exploiters is 1, and num_policies 1: raise that"),
-        ({"exploiters": 1, "num_policies": 2, "past_share": 0.0}, "exploiters is 1, but past_share is 0"),
-        ({"exploiters": 1, "num_policies": 3, "with_pbt": True}, "exploiters is 1: with_pbt would replace them"),
-        (
-            {"exploiters": 1, "num_policies": 2, "players": ("random",), "opponent_weights": (1.0,)},
-            "exploiters is 1, but with opponent_weights",
-        ),
-        (
-            {"num_policies": 2, "exploiters": 1, "past_share": 1.0},
-            "exploiters is 1, but past_share is 1, so nobody",
-        ),
-        ({"seats": 10**12}, "seats is 1000000000000: 1 to 1,000"),
-        ({"players": ("random", "a:b"), "opponent_weights": (1e308, 1e308)}, "above 0 and finite in sum"),
-        (
-            {"players": ("random",), "opponent_weights": (1.0,), "snapshot_at_win_rate": 0.6},
-            "snapshot_at_win_rate is 0.6, but no snapshots are taken",
-        ),
-        (
-            {"players": ("random",), "snapshot_every_env_steps": 0, "snapshot_at_win_rate": 0.6},
-            "snapshot_at_win_rate is 0.6, but no snapshots are taken",
-        ),
-        ({"exploiter_win_rate": 0.5}, "exploiter_win_rate is 0.5: above 0.5, and at most 1"),
-        ({"async_rl": False}, "past_share is 0.2: synchronous training"),
+        {"past_share": 1.5},
+        {"seats": 0},
+        {"seats": 10**12},
+        {"snapshot_at_win_rate": 0.4},
+        {"snapshot_every_env_steps": -1},
+        {"snapshot_every_env_steps": 0},  # and there are no players
+        {"past_share": 0.0, "players": ("random",)},
+        {"past_share": 0.0, "snapshot_at_win_rate": 0.6},
+        {"reference_ratings": "r.json"},  # without players
+        {"opponent_weights": (0.5, 0.5), "players": ("random",)},
+        {"opponent_weights": (0.0,), "players": ("random",)},
+        {"opponent_weights": (1e308, 1e308), "players": ("random", "a:b")},
+        {"opponent_choice": "best"},
+        {"exploiters": -1},
+        {"exploiters": 1},  # of one policy
+        {**EXPLOITED, "past_share": 0.0},
+        {**EXPLOITED, "past_share": 1.0},
+        {**EXPLOITED, **MIXED},
+        {"exploiters": 1, "num_policies": 3, "with_pbt": True},
+        {"exploiter_env_steps": 0},
+        {"exploiter_win_rate": 0.5},
+        {"snapshot_at_win_rate": 0.6, **MIXED},
+        {"snapshot_at_win_rate": 0.6, "players": ("random",), "snapshot_every_env_steps": 0},
+        {"past_share": 0.2, "async_rl": False},
     ],
 )
-def test_flags_that_do_not_go_together(flags, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_flags_that_do_not_go_together(flags):
+    with pytest.raises(ValueError, match=f"{next(iter(flags))} (is|has|must)"):
         Config().replace(**{**DUEL, **flags})
 
 
 @pytest.mark.parametrize(
-    ("flags", "sentence"),
+    ("flags", "said"),
     [
-        ({"env": "toy_identity"}, "past_share is 0.2, but toy_identity has one agent"),
-        ({"players": ("nowhere",)}, "players names .nowhere.: nowhere is neither a checkpoint nor"),
+        ({"env": "toy_identity"}, "past_share is 0.2"),
+        ({"players": ("nowhere",)}, "players names .nowhere"),
         ({"players": ("no_such_module:play",)}, "no_such_module"),
-        ({"players": ("n" * 300,)}, "cannot be read .File name too long.: name another"),
-        ({"players": ("stubborn:NeedsMore",)}, "cannot be made without arguments: TypeError: .*: mend its __init__"),
-        ({"players": ("stubborn:two",)}, r"cannot be asked for a move \(missing .* 'step'\): write two\(observation\)"),
-        ({"players": ("stubborn:ActsOnTwo",)}, r"cannot be asked for a move \(.*\): write act\(observation\)"),
-        ({"players": ("stubborn:nobody",)}, "stubborn has no function nobody"),
+        ({"players": ("n" * 300,)}, "File name too long"),
+        ({"players": ("stubborn:NeedsMore",)}, "without arguments: TypeError"),
+        ({"players": ("stubborn:two",)}, "cannot be asked for a move .*'step'"),
+        ({"players": ("stubborn:ActsOnTwo",)}, "cannot be asked for a move"),
+        ({"players": ("stubborn:nobody",)}, "no function nobody"),
         ({"players": ("random", "random")}, "players names 'random' twice"),
-        ({"players": ("zoo/CartPole-v1",)}, "players names 'zoo/CartPole-v1', whose observations are"),
+        ({"players": ("zoo/CartPole-v1",)}, "players names 'zoo/CartPole-v1'"),
     ],
 )
-def test_players_that_cannot_play(flags, sentence):
-    with pytest.raises(ValueError, match=sentence):
+def test_players_that_cannot_play(flags, said):
+    with pytest.raises(ValueError, match=said):
         make_plan(Config().replace(**{**DUEL, **flags}))
-
-
-def test_a_function_with_the_rest_of_its_arguments_bound_is_a_player():
-    assert list(make_plan(Config().replace(**{**DUEL, "players": ("stubborn:with_a_step",)})).entrants)
 
 
 def test_players_have_seats_for_each_policy_and_a_mixture_one_for_each_player():
     assert make_plan(Config().replace(**DUEL, num_policies=3, seats=4)).num_seats == 12
     assert make_plan(Config().replace(**DUEL, num_policies=3, seats=4, exploiters=1)).num_seats == 8
-    players = ("stubborn:Stubborn", "random")
+    players = ("stubborn:Stubborn", "stubborn:with_a_step")  # a function with the rest of its arguments bound
     plan = make_plan(Config().replace(**DUEL, players=players, opponent_weights=(1.0, 3.0)))
     assert plan.num_seats == 2
     assert list(plan.entrants) == list(players)
@@ -133,10 +121,10 @@ def test_a_reference_pool_knows_policies_by_their_weights_and_others_by_their_na
     assert "random" in found.reference
     assert {*found.reference} < {*found.entrants}
     for file, message in (
-        ("pool.json", "has ratings of random, runs/good, a_function:f, of whom nobody plays here"),
-        ("no_json", "no_json has no ratings: name a file that sf-league --json has written"),
-        ("of_another.json", "has ratings of toy_match_pennies, and what is played is toy_match_rps"),
-        ("nowhere.json", "nowhere.json, and there is no such file"),
+        ("pool.json", "nobody plays here"),
+        ("no_json", "no_json has no ratings"),
+        ("of_another.json", "toy_match_pennies"),
+        ("nowhere.json", "no such file"),
     ):
         with pytest.raises(ValueError, match=message):
             plan(file, other)
@@ -190,9 +178,7 @@ def find_name(path):
     ("path", "name"),
     [
         ("実験/方策.safetensors", "実験_方策"),
-        ("игра/шахматы.safetensors", "игра_шахматы"),
         ("a__b/c - d.safetensors", "a_b_c_-_d"),
-        ("___/---.safetensors", "---"),
         ("._/_..safetensors", "player"),
         ("./policy_00.safetensors", "player_policy_00"),
         ("./policy_01_000000001024.safetensors", "player_policy_01_000000001024"),
@@ -216,7 +202,7 @@ def test_of_a_run_with_several_policies_all_play(tmp_path, capsys):
     entrants = make_plan(Config().replace(**flags)).entrants
     assert [*entrants] == [*saved, "random"]
     assert [entrants[name].state["env_steps"] for name in saved] == [0, 1]
-    with pytest.raises(ValueError, match="opponent_weights has 2 numbers, but there are 3 players, since a run with"):
+    with pytest.raises(ValueError, match="opponent_weights has 2 numbers"):
         make_plan(Config().replace(**flags, opponent_weights=(1.0, 1.0)))
     for name, each in saved.items():
         Snapshots(tmp_path / "run", [], print).keep(name, each)

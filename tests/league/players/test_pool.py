@@ -18,29 +18,22 @@ def test_win_rates_are_of_each_policy_and_a_draw_is_half_a_win():
     pool.add(met(FIRST.name, 1.0, 0.0))
     pool.add(met(FIRST.name, 0.0, 0.0))
     pool.add(met(SECOND.name, -1.0, 0.0, policy="policy_01"))
+    pool.add(Match(("policy_00", "policy_01"), (1.0, 0.0), 1000))  # says nothing of the pool
     assert pool.win_rates(0) == {FIRST.name: (0.75, 2)}
     assert pool.win_rates(1) == {SECOND.name: (0.0, 1)}
+    pool.add(Match(("policy_01", SECOND.name, "policy_01", SECOND.name), (5.0, 2.0, 0.0, 2.0), 1, 1.0))
+    assert pool.win_rates(1) == {SECOND.name: (0.5, 2)}  # the mean of the agents decides
+    for won in [0.0] * 100 + [1.0] * 80:
+        pool.add(met(FIRST.name, won, 1.0 - won))
+    assert pool.win_rates(0) == {FIRST.name: (0.8, 100)}  # the latest
 
 
-def test_a_match_among_policies_that_learn_says_nothing_of_the_pool():
-    pool = Pool(2, [FIRST])
-    pool.add(Match(("policy_00", "policy_01"), (1.0, 0.0), 1000))
-    assert pool.win_rates(0) == {}
-
-
-def test_with_several_agents_the_means_decide():
-    pool = Pool(1, [FIRST])
-    pool.add(Match(("policy_00", FIRST.name, "policy_00", FIRST.name), (5.0, 2.0, 0.0, 2.0), 1, 1.0))
-    assert pool.win_rates(0) == {FIRST.name: (1.0, 1)}
-
-
-def test_only_the_latest_hundred_count():
-    pool = Pool(1, [FIRST])
+def test_draws_and_defeats_leave_a_player_its_quality():
+    pool = Pool(1, [FIRST, SECOND])
     for _ in range(100):
-        pool.add(met(FIRST.name, 0.0, 1.0))
-    for _ in range(80):
-        pool.add(met(FIRST.name, 1.0, 0.0))
-    assert pool.win_rates(0) == {FIRST.name: (0.8, 100)}
+        pool.add(met(FIRST.name, 0.0, 0.0))
+        pool.add(met(FIRST.name, -1.0, 1.0))
+    assert pool.probabilities(0, "quality").tolist() == [0.5, 0.5]
 
 
 def test_a_new_player_is_as_likely_as_the_likeliest():
@@ -53,25 +46,6 @@ def test_a_new_player_is_as_likely_as_the_likeliest():
     after = pool.probabilities(0, "quality")
     assert after[1] == pytest.approx(after[2])
     assert after.shape == (3,)
-
-
-def test_a_new_player_is_no_likelier_where_all_have_been_beaten():
-    pool = Pool(1, [FIRST, SECOND])
-    for _ in range(100):
-        pool.add(met(FIRST.name, 1.0, 0.0))
-        pool.add(met(FIRST.name, 1.0, 0.0))
-        pool.add(met(SECOND.name, 1.0, 0.0))
-    pool.join(Player("policy_00_000000000200", 0, 200))
-    first, second, new = pool.probabilities(0, "quality")
-    assert first < second == pytest.approx(new)
-
-
-def test_draws_and_defeats_leave_a_player_its_quality():
-    pool = Pool(1, [FIRST, SECOND])
-    for _ in range(100):
-        pool.add(met(FIRST.name, 0.0, 0.0))
-        pool.add(met(FIRST.name, -1.0, 1.0))
-    assert pool.probabilities(0, "quality").tolist() == [0.5, 0.5]
 
 
 def test_an_exploiter_is_rated_as_a_new_player_when_it_has_begun_anew():

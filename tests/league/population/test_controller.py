@@ -8,8 +8,7 @@ import pytest
 from sf import envs
 from sf.config import Config
 from sf.league.population.controller import Population
-from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
-from sf.metrics.policy_progress import PolicyProgress
+from sf.metrics.policy_progress import EndedEpisode, LatestEpisodes, PolicyProgress
 from sf.storage.run_dir import RunDir
 from sf.system.arrays import Field, SharedArrays
 
@@ -75,18 +74,19 @@ def test_nobody_is_copied_for_what_is_noise_in_matches_whose_returns_add_up_to_z
     assert copied(episodes(-returns), episodes(returns)) == {}
 
 
-MATCHES = 3 * [(-1.0, {"win_rate": 0.0})] + 7 * [(1.0, {"win_rate": 1.0})]
-LOST = 7 * [(-0.1, {"win_rate": 0.0})] + 3 * [(9.0, {"win_rate": 1.0})]  # rarely, and much
-
-
-def test_matches_are_ranked_by_how_often_they_are_won(copied):
-    assert copied(MATCHES * 10, LOST * 10) == {1: 0}
-
-
-def test_matches_are_ranked_by_their_returns_where_that_is_asked_for(copied):
-    assert copied(MATCHES * 10, LOST * 10, pbt_target_objective="return") == {0: 1}
-
-
-def test_matches_are_ranked_by_the_true_objective_of_the_environment(copied):
-    own, other = ([(paid, {**stats, "true_objective": paid}) for paid, stats in each * 10] for each in (MATCHES, LOST))
-    assert copied(own, other) == {0: 1}
+@pytest.mark.parametrize(
+    ("objective", "flags", "expected"),
+    [
+        ("win_rate", {}, {1: 0}),
+        ("win_rate", {"pbt_target_objective": "return"}, {0: 1}),
+        ("true_objective", {}, {0: 1}),
+    ],
+)
+def test_matches_are_ranked_by_wins_unless_there_is_an_objective_or_another_is_asked_for(
+    copied, objective, flags, expected
+):
+    first, second = (
+        [(paid, {"win_rate": won, objective: won if objective == "win_rate" else paid}) for paid, won in each * 10]
+        for each in (3 * [(-1.0, 0.0)] + 7 * [(1.0, 1.0)], 7 * [(-0.1, 0.0)] + 3 * [(9.0, 1.0)])  # rarely, and much
+    )
+    assert copied(first, second, **flags) == expected

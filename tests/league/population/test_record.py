@@ -7,8 +7,7 @@ import pytest
 from full_disk import full_disk
 
 from sf.league.population.evolution import Decision, Member
-from sf.league.population.lineage import sentences
-from sf.league.population.record import EVENTS, SENTENCES, PopulationRecord, read_events
+from sf.league.population.record import EVENTS, SENTENCES, PopulationRecord, read_events, sentences
 
 INITIAL = {0: {"learning_rate": 1e-4}, 1: {"learning_rate": 1 / 3}, 2: {"learning_rate": 1e-3, "shaping/FRAG": -0.0}}
 MEMBERS = [Member(policy_id, objective, INITIAL[policy_id]) for policy_id, objective in enumerate((0.5, 0.1, None))]
@@ -34,9 +33,12 @@ def lines(path):
 
 
 def test_a_decision_is_recorded_with_what_it_was_taken_on(tmp_path):
-    event = full_record(tmp_path).events[4]
+    record = full_record(tmp_path)
+    event = record.events[4]
     assert (event.kind, event.policy_id, event.env_steps, event.objective) == ("replacement", 1, 999, 0.1)
     assert (event.copies, event.copied_objective) == (0, 0.5)
+    assert [json.loads(line)["number"] for line in lines(tmp_path / EVENTS)] == [0, 1, 2, 3, 4, 5]
+    assert lines(tmp_path / SENTENCES) == sentences(record.events)
 
 
 def test_a_resumed_record_is_the_one_that_was_left(tmp_path):
@@ -46,22 +48,6 @@ def test_a_resumed_record_is_the_one_that_was_left(tmp_path):
     assert resumed.policies == left.policies
     assert resumed.num_decisions == 3
     assert resumed.policies[1].hyperparameters == {"learning_rate": 0.1 + 0.2}
-
-
-def test_the_sentences_of_a_generation_are_handed_out_and_lie_in_the_log(tmp_path):
-    record = PopulationRecord(tmp_path, INITIAL)
-    said = add_generation(record, 0)
-    assert [sentence.split(" (")[0] for sentence in said] == ["1,000 env steps: policy 0", "999 env steps: policy 1"]
-    assert lines(tmp_path / SENTENCES) == sentences(record.events)
-    assert lines(tmp_path / SENTENCES)[-2:] == said
-
-
-def test_killed_at_any_byte_what_is_read_back_is_a_whole_prefix(tmp_path):
-    events = full_record(tmp_path).events
-    data = (tmp_path / EVENTS).read_bytes()
-    for size in range(len(data) + 1):
-        (tmp_path / EVENTS).write_bytes(data[:size])
-        assert read_events(tmp_path) == events[: data[:size].count(b"\n")]
 
 
 def test_a_run_that_was_killed_goes_on_from_the_whole_prefix(tmp_path):
@@ -91,23 +77,17 @@ def test_a_full_disk_leaves_the_record_as_it_was(tmp_path):
     assert lines(tmp_path / SENTENCES) == sentences(record.events)
 
 
-def test_a_log_that_cannot_be_written_costs_no_event_and_is_made_good(tmp_path):
-    record = PopulationRecord(tmp_path, INITIAL)
-    (tmp_path / SENTENCES).unlink()
-    (tmp_path / SENTENCES).mkdir()
-    add_generation(record, 0)
-    assert read_events(tmp_path) == record.events
-    (tmp_path / SENTENCES).rmdir()
-    add_generation(record, 1)
-    assert lines(tmp_path / SENTENCES) == sentences(record.events)
-
-
-def test_a_directory_that_was_removed_is_made_again_with_the_whole_record(tmp_path):
+def test_a_log_that_cannot_be_written_and_a_removed_directory_are_made_good(tmp_path):
     directory = tmp_path / "run"
     directory.mkdir()
     record = PopulationRecord(directory, INITIAL)
+    (directory / SENTENCES).unlink()
+    (directory / SENTENCES).mkdir()
+    said = add_generation(record, 0)
+    assert [sentence.split(" (")[0] for sentence in said] == ["1,000 env steps: policy 0", "999 env steps: policy 1"]
+    assert read_events(directory) == record.events
     shutil.rmtree(directory)
-    add_generation(record, 0)
+    add_generation(record, 1)
     assert read_events(directory) == record.events
     assert lines(directory / SENTENCES) == sentences(record.events)
 
@@ -122,35 +102,29 @@ def test_a_run_may_go_on_with_more_policies_but_not_with_fewer(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("damage", "sentence"),
+    ("damage", "number"),
     [
-        (lambda text: text.replace("learning", 'lear"ning', 1), "line 1, is no event"),
-        (lambda text: text.replace('"kind"', '"knid"', 1), "line 1, is no event"),
-        (lambda text: "".join(text.splitlines(keepends=True)[1:]), "line 1, is event 1 instead of 0"),
-        (lambda text: "[" * 100_000 + text, "line 1, is no event"),
-        (lambda text: text.replace('"env_steps": 0', '"env_steps": "0"', 1), "line 1, .* whole numbers"),
-        (lambda text: text.replace("0.0001", "null", 1), "line 1, .* must be numbers"),
-        (lambda text: text.replace('{"learning_rate": 0.0001}', "[]", 1), "line 1, .* must be numbers"),
-        (lambda text: text.replace('"start"', '"mutation"', 1).replace("null", "0.5", 1), "line 1, .* not started"),
-        (lambda text: text.replace('"copies": 0', '"copies": 7', 1), "line 5, .* not started"),
-        (lambda text: text.replace('"start"', "[]", 1).replace("null", "0.5", 1), "line 1, is no event"),
+        (lambda text: text.replace("learning", 'lear"ning', 1), 1),
+        (lambda text: text.replace('"kind"', '"knid"', 1), 1),
+        (lambda text: "".join(text.splitlines(keepends=True)[1:]), 1),
+        (lambda text: "[" * 100_000 + text, 1),
+        (lambda text: f"[]\n{text}", 1),
+        (lambda text: text.replace('"env_steps": 0', '"env_steps": "0"', 1), 1),
+        (lambda text: text.replace("0.0001", "null", 1), 1),
+        (lambda text: text.replace('{"learning_rate": 0.0001}', "[]", 1), 1),
+        (lambda text: text.replace('"start"', '"mutation"', 1).replace("null", "0.5", 1), 1),
+        (lambda text: text.replace('"copies": 0', '"copies": 7', 1), 5),
+        (lambda text: text.replace('"start"', '"begin"', 1), 1),
     ],
 )
-def test_a_damaged_record_is_said_and_left_alone(tmp_path, damage, sentence):
+def test_a_damaged_record_is_said_and_left_alone(tmp_path, damage, number):
     full_record(tmp_path)
     damaged = damage((tmp_path / EVENTS).read_text())
     (tmp_path / EVENTS).write_text(damaged)
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=f"line {number}, is"):
         PopulationRecord(tmp_path, INITIAL)
     assert (tmp_path / EVENTS).read_text() == damaged
-
-
-def test_a_record_that_is_no_file_is_said(tmp_path):
+    (tmp_path / EVENTS).unlink()
     (tmp_path / EVENTS).mkdir()
-    with pytest.raises(ValueError, match=rf"{EVENTS} cannot be read \(Is a directory\)"):
+    with pytest.raises(ValueError, match=f"{EVENTS} cannot be read"):
         PopulationRecord(tmp_path, INITIAL)
-
-
-def test_an_event_is_one_line_of_json(tmp_path):
-    full_record(tmp_path)
-    assert [json.loads(line)["number"] for line in lines(tmp_path / EVENTS)] == [0, 1, 2, 3, 4, 5]

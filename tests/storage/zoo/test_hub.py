@@ -48,14 +48,19 @@ def changed(policy, **flags):
     return Checkpoint(policy.tensors, {**policy.state, "config": {**policy.state["config"], **flags}})
 
 
-def test_a_policy_that_was_uploaded_can_be_played_by_its_address(a_hub, policy):
+def test_a_policy_that_was_uploaded_can_be_played_by_its_address_and_an_earlier_one_by_its_revision(a_hub, policy):
     hub.require_upload(REPO, private=False)
-    pinned = hub.upload(REPO, files(policy), private=False, message="first")
+    first = hub.upload(REPO, files(policy), private=False, message="first")
     assert not a_hub.repositories[REPO].private
     assert set(a_hub.repositories[REPO].latest[2]) == {".gitattributes", *files(policy)}
-    assert pinned == f"{ADDRESS}@{a_hub.repositories[REPO].latest[0]}"
-    for address in (ADDRESS, pinned, f"{ADDRESS}@main"):
-        assert load_policy(address).env_id == "toy_identity"
+    assert first == f"{ADDRESS}@{a_hub.repositories[REPO].latest[0]}"
+    hub.require_upload(REPO, private=False)
+    later = Checkpoint(policy.tensors, {**policy.state, "env_steps": 99})
+    second = hub.upload(REPO, files(later), private=False, message="second")
+    addresses = (first, second, ADDRESS, f"{ADDRESS}@main")
+    assert [load_policy(address).env_steps for address in addresses] == [1234, 99, 99, 99]
+    with pytest.raises(ValueError, match="ann/identity exists and is public"):
+        hub.require_upload(REPO, private=True)
 
 
 def test_the_command_uploads_a_policy_whose_card_names_its_address(a_hub, monkeypatch, capsys):
@@ -70,20 +75,12 @@ def test_the_command_uploads_a_policy_whose_card_names_its_address(a_hub, monkey
     assert load_policy(ADDRESS).env_steps == 1234
 
 
-def test_a_second_upload_is_a_new_revision_and_the_first_can_still_be_named(a_hub, policy):
-    first = hub.upload(REPO, files(policy), private=False, message="first")
-    hub.require_upload(REPO, private=False)
-    later = Checkpoint(policy.tensors, {**policy.state, "env_steps": 99})
-    second = hub.upload(REPO, files(later), private=False, message="second")
-    assert [load_policy(address).env_steps for address in (first, second, ADDRESS)] == [1234, 99, 99]
-
-
 def test_a_private_repository_is_for_its_owner_alone(a_hub, policy, monkeypatch):
     hub.upload(REPO, files(policy), private=True, message="first")
     assert a_hub.repositories[REPO].private
     with monkeypatch.context() as patch:
         patch.setenv("HF_TOKEN", "hf_of_bob")
-        with pytest.raises(ValueError, match=r"^hf:ann/identity is not on the Hub, or private: check the name"):
+        with pytest.raises(ValueError, match="hf:ann/identity is not on the Hub"):
             load_policy(ADDRESS)
     assert load_policy(ADDRESS).env_id == "toy_identity"
 
@@ -100,27 +97,18 @@ def test_only_the_weights_are_read_under_their_fixed_name(a_hub, policy):
     assert [each.name for each in path.parent.iterdir()] == [folder.WEIGHTS]
 
 
-@pytest.mark.parametrize("flags", [{"env": "planted:Env"}, {"encoder": "planted:Net"}, {"model": "planted:Net"}])
+@pytest.mark.parametrize("flags", [{"env": "planted:Env"}, {"encoder": "planted:Net"}])
 def test_code_that_a_policy_of_the_hub_names_is_not_run(a_hub, policy, flags, monkeypatch, capsys):
     Path("planted.py").write_text("open('marker', 'w').close()\nclass Env: pass\nclass Net: pass\n")
     monkeypatch.setattr("sys.path", [str(Path.cwd()), *sys.path])
     hub.upload(REPO, files(changed(policy, **flags)), private=False, message="first")
-    with pytest.raises(ValueError, match=r"that is code, .* trust=True"):
+    with pytest.raises(ValueError, match="trust=True"):
         load_policy(ADDRESS)
-    for module, more in (("evaluate", []), ("enjoy", ["--video", "out.gif"]), ("export", ["--out", "out.pt2"])):
-        monkeypatch.setattr(sys, "argv", ["a command", ADDRESS, *more])
-        with pytest.raises(SystemExit) as end:
-            importlib.import_module(f"sf.tools.commands.{module}").main()
-        assert end.value.code == 2
-        assert "--trust true" in capsys.readouterr().err
-    assert not Path("marker").exists()
-
-
-def test_weights_that_are_a_pickle_are_no_checkpoint(a_hub):
-    a_hub.repositories[REPO] = Repository()
-    a_hub.repositories[REPO].commit("first", {folder.WEIGHTS: b'cbuiltins\nexec\n(S\'open("marker", "w")\'\ntR.'})
-    with pytest.raises(ValueError, match="is not whole"):
-        load_policy(ADDRESS)
+    monkeypatch.setattr(sys, "argv", ["sf-enjoy", ADDRESS, "--video", "out.gif"])
+    with pytest.raises(SystemExit) as end:
+        importlib.import_module("sf.tools.commands.enjoy").main()
+    assert end.value.code == 2
+    assert "--trust true" in capsys.readouterr().err
     assert not Path("marker").exists()
 
 
@@ -128,23 +116,29 @@ def test_weights_that_are_a_pickle_are_no_checkpoint(a_hub):
     "address", ["hf:", "hf:ann", "hf:ann/a/b", "hf:../../etc", "hf:ann/..", "hf:ann/a@", "hf:ann/a@../b"]
 )
 def test_an_address_is_a_user_a_name_and_a_revision(a_hub, address):
-    with pytest.raises(ValueError, match=r"write hf:USER/NAME, or hf:USER/NAME@REVISION$"):
+    with pytest.raises(ValueError, match="write hf:USER/NAME"):
         located(address)
     assert a_hub.requests == []
 
 
-def test_what_is_not_on_the_hub_is_said_in_a_sentence(a_hub, policy):
-    with pytest.raises(ValueError, match=r"^hf:ann/nothing is not on the Hub, or private: "):
+def test_what_is_not_on_the_hub_is_named(a_hub, policy, monkeypatch):
+    with pytest.raises(ValueError, match="hf:ann/nothing is not on the Hub"):
         located("hf:ann/nothing")
     hub.upload(REPO, files(policy), private=False, message="first")
-    with pytest.raises(ValueError, match=r"^hf:ann/identity@v2 has no such revision: "):
+    with pytest.raises(ValueError, match="hf:ann/identity@v2 has no such revision"):
         located(f"{ADDRESS}@v2")
-    a_hub.repositories["ann/bert"] = Repository()
-    a_hub.repositories["ann/bert"].commit("first", {"pytorch_model.bin": b""})
-    with pytest.raises(
-        ValueError, match=r"^hf:ann/bert has no policy.safetensors, so it is no policy of this package$"
+    for name, content in (
+        ("pytorch_model.bin", b""),
+        (folder.WEIGHTS, b'cbuiltins\nexec\n(S\'open("marker", "w")\'\ntR.'),
     ):
-        located("hf:ann/bert")
+        a_hub.repositories["ann/bert"] = Repository()
+        a_hub.repositories["ann/bert"].commit("first", {name: content})
+        with pytest.raises(ValueError, match=r"no policy\.safetensors|is not whole"):
+            load_policy("hf:ann/bert")
+    assert not Path("marker").exists()
+    monkeypatch.setattr("sf.system.machine.extras.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="huggingface_hub: pip install"):
+        located(ADDRESS)
 
 
 @pytest.mark.long  # huggingface_hub tries again for 20 seconds
@@ -154,35 +148,29 @@ def test_without_network_an_address_that_was_read_before_still_plays(a_hub, poli
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # the port of a service that nobody runs
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", "http://127.0.0.1:9/{repo_id}/{revision}/{filename}")
     assert located(ADDRESS) == before
-    with pytest.raises(ValueError, match=r"^hf:ann/other cannot be had: the Hub does not answer"):
+    with pytest.raises(ValueError, match="hf:ann/other cannot be had"):
         located("hf:ann/other")
     with pytest.raises(ValueError, match=r"^ann/identity: the Hub cannot be used \("):
         hub.require_upload(REPO, private=False)
 
 
 @pytest.mark.parametrize(
-    ("repo", "token", "sentence"),
+    ("repo", "token", "said"),
     [
-        ("identity", "hf_of_ann", r"^hub is 'identity': write USER/NAME$"),
-        ("ann/../x", "hf_of_ann", r"write USER/NAME$"),
-        (REPO, "", r"^--hub needs a token that may write: run `hf auth login`, or set HF_TOKEN$"),
-        (REPO, "hf_of_nobody", r"^ann/identity: the Hub does not accept your token: "),
-        ("bob/identity", "hf_of_ann", r"^hub is bob/identity, but your token is of ann: name one of ann, lab$"),
-        ("ann/bert", "hf_of_ann", r"^ann/bert exists and holds something else than a policy of this package: "),
+        ("identity", "hf_of_ann", "hub is 'identity'"),
+        ("ann/../x", "hf_of_ann", "write USER/NAME"),
+        (REPO, "", "HF_TOKEN"),
+        (REPO, "hf_of_nobody", "does not accept your token"),
+        ("bob/identity", "hf_of_ann", "name one of ann, lab"),
+        ("ann/bert", "hf_of_ann", "ann/bert exists and holds something else"),
     ],
 )
-def test_what_cannot_be_uploaded_is_said_before_the_work(a_hub, repo, token, sentence, monkeypatch):
+def test_what_cannot_be_uploaded_is_said_before_the_work(a_hub, repo, token, said, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", token)
     a_hub.repositories["ann/bert"] = Repository()
     a_hub.repositories["ann/bert"].commit("first", {"README.md": b"", "pytorch_model.bin": b""})
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=said):
         hub.require_upload(repo, private=False)
-
-
-def test_a_public_repository_is_not_taken_for_a_private_one(a_hub, policy):
-    hub.upload(REPO, files(policy), private=False, message="first")
-    with pytest.raises(ValueError, match=r"^ann/identity exists and is public: "):
-        hub.require_upload(REPO, private=True)
 
 
 def test_a_token_that_may_not_write_and_a_hub_that_fails_are_sentences(a_hub, policy, monkeypatch):
@@ -201,9 +189,3 @@ def test_the_hub_may_be_another_one_by_the_variable_of_huggingface_hub(a_hub, po
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=300, check=True
     )
     assert checkpoint.load(Path(done.stdout.strip())).state["obs_space"] == policy.state["obs_space"]
-
-
-def test_without_huggingface_hub_the_sentence_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("sf.system.machine.extras.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"^hf:ann/identity needs huggingface_hub: pip install '\.\[hub\]'"):
-        located(ADDRESS)

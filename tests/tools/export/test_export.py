@@ -19,8 +19,8 @@ from untrained import untrained
 from sf import envs
 from sf.envs.spaces import space_json
 from sf.envs.spaces.actions import decoder
-from sf.evaluation.play.load import load_policy
 from sf.evaluation.play.onnx_policy import OnnxNetwork, OnnxPolicy, input_name
+from sf.evaluation.play.policy import load_policy
 from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.model.distributions import ActionDistribution
 from sf.model.registry import register_encoder

@@ -61,7 +61,7 @@ _FOOTER = ("tab: pause    esc: end",)
 
 
 class Console:
-    """A `sf.evaluation.pictures.projector.Screen` around a window.
+    """A `sf.evaluation.pictures.stage.Screen` around a window.
 
     num_lines: the most keys that there will be, known before it opens. lines: the keys, as they are drawn with the next
     picture. said: what the person is told, "" for nothing.

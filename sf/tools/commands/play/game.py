@@ -17,12 +17,10 @@ from sf.envs.group import PlayedGroup
 from sf.envs.registry import kwargs_against
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.evaluation.pictures.overlay import Panel
-from sf.evaluation.pictures.projector import Projector
-from sf.evaluation.pictures.stage import Stage
+from sf.evaluation.pictures.stage import Projector, Stage
 from sf.evaluation.play.episodes import Play, Played
-from sf.evaluation.play.human_player import HumanPlayer
 from sf.evaluation.play.opponents import RANDOM, Opponent
-from sf.evaluation.play.player import Player
+from sf.evaluation.play.player import HumanPlayer, Player
 from sf.evaluation.results import Evaluation
 from sf.metrics.readable import number
 from sf.storage import text_files

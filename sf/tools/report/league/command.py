@@ -273,7 +273,7 @@ class _Progress:
 
 def _say(console: Console, pair: PairResult, which: str, remarks: set[str]) -> None:
     """The result of a pair, when it is over. remarks: what has been said of the environment."""
-    from sf.league.payoffs import payoffs  # noqa: PLC0415
+    from sf.league.standings import payoffs  # noqa: PLC0415
 
     table = payoffs(pair.players, pair.matches)
     won = f"{table.win_rate[0, 1]:.1%}" if pair.matches else "-"

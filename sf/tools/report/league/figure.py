@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.ticker import EngFormatter
 
-from sf.league.bradley_terry import Rating
+from sf.league.ratings import Rating
 from sf.league.standings import Progress, Standings
 from sf.storage.text_files import plain
 from sf.tools.report.style import INK, PALETTE, house_style, tidy_numbers

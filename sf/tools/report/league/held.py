@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sf.envs import EnvOptions
 from sf.league import reference
-from sf.league.players.reference import identities
+from sf.league.players.entrants import identities
 from sf.league.record import Player, Row, Settings
 from sf.league.reference import played
 from sf.storage.run_dir import RunDir
