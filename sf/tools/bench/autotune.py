@@ -1,4 +1,4 @@
-"""Which settings train fastest on this machine: a hill climb over a few of them, one at a time.
+"""Finds the settings that train fastest on this machine: a hill climb over a few of them, one at a time.
 
 Every trial is a real run of some seconds. Each setting is doubled or halved for as long as that helps by more than the
 noise. At the end the start and the best are measured once more, one after the other, because a shared machine drifts.
@@ -22,7 +22,7 @@ NOTABLE = 1.03  # a greater ratio of frames per second is more than noise
 
 
 class Choice(NamedTuple):
-    """What the measurement of the start and the best of a climb, once more, has come to."""
+    """The result of measuring the start and the best of a climb once more."""
 
     settings: Settings
     ratio: float | None  # to the start; None where they are the start, or it did not work
@@ -64,15 +64,12 @@ class Search:
         if not fps_of_start and not fps_of_best:
             raise ValueError("neither the start nor the fastest settings worked when measured again: why is above")
         if not fps_of_best:
-            return Choice(
-                start, None, "the fastest settings did not work when they were measured again: the start is left"
-            )
+            return Choice(start, None, "the fastest settings did not work when measured again: the start is left")
         if not fps_of_start:
-            return Choice(best, None, "the start did not work when it was measured again: there is no ratio to it")
+            return Choice(best, None, "the start did not work when measured again: there is no ratio to it")
         ratio = fps_of_best / fps_of_start
         if ratio < 1.0:
-            noise = f"what seemed to be faster was noise ({ratio:.2f} times the start, measured again in turn)"
-            return Choice(start, None, noise)
+            return Choice(start, None, f"what seemed to be faster was noise ({ratio:.2f} times the start, in turn)")
         return Choice(best, ratio)
 
     def _follow(self, best: Settings, name: str, factor: float) -> Settings:

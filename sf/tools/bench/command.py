@@ -19,9 +19,9 @@ from rich.text import Text
 
 from sf.config import Config
 from sf.metrics.display.console import OutputConsole
-from sf.storage import output_file, text_files
 from sf.system.machine.cores import num_usable_cores
 from sf.tools.commands import cli
+from sf.tools.report.outputs import require_outputs, write_json
 
 if TYPE_CHECKING:
     from sf.run.plan import Plan
@@ -91,8 +91,7 @@ def main() -> None:
         where = {"train_dir": train_dir, "experiment": "bench"}
         start = cli.starting_config([*args, *cli.arguments(where)])
         flags = cli.parse_flags(BenchFlags, "sf-bench", _DESCRIPTION, args, BenchFlags(config=start))
-        if flags.json is not None:
-            output_file.require_writable("json", flags.json)
+        require_outputs(flags.json)
         named = {word.lstrip("-").split("=")[0].replace("-", "_") for word in args if word.startswith("--")}
         given = {name: value for name, value in flags.config.flat().items() if name in named}
         config = flags.config.replace(
@@ -102,9 +101,7 @@ def main() -> None:
             result = _autotune(config, given, flags.seconds or 5.0, flags.budget_s)
         else:
             result = _measure_layers(config, flags.layers, flags.seconds or 20.0, flags.rounds)
-        if flags.json is not None:
-            result = {"flags": cli.arguments(given), "cores": num_usable_cores(), **result}
-            output_file.write("json", flags.json, f"{text_files.dumps(result, indent=2)}\n".encode())
+        write_json(flags.json, {"flags": cli.arguments(given), "cores": num_usable_cores(), **result})
 
 
 def _measure_layers(config: Config, layers: Sequence[str], seconds: float, rounds: int) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -14,11 +13,11 @@ from typing import Any
 from sf.config import Config
 from sf.envs.custom.given import given_env
 from sf.run.children.roles.servers import start_fork_servers
-from sf.storage import output_file
 from sf.system.machine.cores import num_usable_cores
 from sf.tools.check import isolated
 from sf.tools.check.probe import PROBES, Needs, Outcome, Probe
 from sf.tools.commands import cli
+from sf.tools.report.outputs import require_outputs, write_json
 
 _DESCRIPTION = """\
 Test within a minute what training relies on: versions, shared memory, pipes, disk, Doom, Atari, and each GPU.
@@ -52,8 +51,7 @@ def main(defaults: Mapping[str, Any] | None = None) -> None:
     with cli.exit_status():
         if not flags.check:
             raise ValueError("check is false: leave it out to train")
-        if flags.json is not None:
-            output_file.require_writable("json", flags.json)
+        require_outputs(flags.json)
         start_fork_servers()
         outcomes = []
         named = {*(defaults or {}), *cli.early_flags(args)}
@@ -63,9 +61,8 @@ def main(defaults: Mapping[str, Any] | None = None) -> None:
             print(line(outcome), flush=True)
         failed = [outcome.name for outcome in outcomes if outcome.status == "FAILS"]
         print(f"\n{len(failed)} of {len(outcomes)} fail: {', '.join(failed)}" if failed else "\nReady to train.")
-        if flags.json is not None:
-            record = {"command": shlex.join(["sf-train", *args]), "probes": [asdict(outcome) for outcome in outcomes]}
-            output_file.write("json", flags.json, (json.dumps(record, indent=2) + "\n").encode())
+        command = shlex.join(["sf-train", *args])
+        write_json(flags.json, {"command": command, "probes": [asdict(outcome) for outcome in outcomes]})
     sys.stdout.flush()
     # At an orderly end Python would wait for children, and a broken driver may never let one go.
     os._exit(1 if failed else 0)

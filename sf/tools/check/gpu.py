@@ -25,12 +25,12 @@ _ANSWER_WITHIN_S = 15.0
 
 
 def count(needs: Needs) -> str:
-    """How many GPUs a run would use, as a number."""
+    """Returns the number of GPUs that a run would use."""
     return str(gpu.count() if needs.device != "cpu" and gpu.is_available() else 0)
 
 
 def seen(needs: Needs) -> str:
-    """Whether torch sees the GPUs of the machine, or those that the flags ask for."""
+    """Checks that torch sees the GPUs of the machine, or those that the flags ask for."""
     if needs.device == "cpu":
         return "none is wanted (--device cpu)"
     if gpu.is_available():

@@ -88,7 +88,7 @@ def _body(reports: Reports, function: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _result(child: Child, until: float) -> Probed | None:
-    """None where it died first, or time is up."""
+    """Returns None if the process died first, or time is up."""
     pipe: Connection = child.connection
     while connection.wait([pipe], max(0.0, until - time.monotonic())):
         for report in child.receive():

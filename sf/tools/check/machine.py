@@ -1,9 +1,12 @@
-"""Probes of Linux, the C library and the disk: shared memory, descriptors, pipes, signals, cores, files."""
+"""Probes of versions, Linux and the disk: packages, shared memory, descriptors, pipes, signals, cores, files."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.metadata
 import math
 import os
+import platform
 import resource
 import select
 import shutil
@@ -14,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
+from packaging.requirements import Requirement
 
 from sf.shared.queues import PipeQueue
 from sf.storage.run_dir import write_atomically
@@ -23,12 +27,53 @@ from sf.system.processes.creator import die_with_creator
 from sf.system.processes.fork_servers import descriptors_needed
 from sf.tools.check.probe import Needs, ProbeError
 
+_SHOWN = ("torch", "numpy", "gymnasium", "vizdoom", "ale-py")
+_DRIVER = Path("/proc/driver/nvidia/version")
 _SHARED_BYTES = 64 << 20
 _DEATH_WITHIN_MS = 5000.0
 _PIPE_LIMITS = Path("/proc/sys/fs")
 _SHM = Path("/dev/shm")
 _ENOUGH_ON_DISK = 1 << 30
 _ENGINE_BYTES = 128 << 10  # of /dev/shm, a Doom engine
+
+
+def versions(needs: Needs) -> str:
+    """Checks that the packages that this one asks for are installed, and can be imported."""
+    torch = importlib.import_module("torch")
+    wrong = [line for requirement in _requirements() if (line := _complaint(requirement))]
+    if wrong:
+        raise ProbeError("; ".join(wrong))
+    for module in ("gymnasium", "vizdoom", "ale_py"):
+        importlib.import_module(module)
+    build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "a build without CUDA"
+    shown = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _SHOWN)
+    return f"Python {platform.python_version()}, {shown}; torch is for {build}; {_driver()}"
+
+
+def _requirements() -> list[Requirement]:
+    """The requirements of the package without extras; none where the package is not installed."""
+    try:
+        lines = importlib.metadata.requires("sf-appo") or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    requirements = [Requirement(line) for line in lines]
+    return [each for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
+
+
+def _complaint(requirement: Requirement) -> str | None:
+    try:
+        found = importlib.metadata.version(requirement.name)
+    except importlib.metadata.PackageNotFoundError:
+        return f"{requirement.name} is missing"
+    if requirement.specifier.contains(found, prereleases=True):
+        return None
+    return f"{requirement.name} is {found}, and {requirement.specifier} is asked for"
+
+
+def _driver() -> str:
+    words = _text(_DRIVER).partition("\n")[0].split()
+    version = next((word for word in words if word[0].isdigit() and "." in word), None)
+    return f"NVIDIA driver {version}" if version else "no NVIDIA driver"
 
 
 def shared_memory(needs: Needs) -> str:
@@ -62,7 +107,7 @@ def pipes(needs: Needs) -> str:
     capacities = [2 * needs.num_slots] * needs.num_policies
     capacities += [2 * math.ceil(needs.num_slots / needs.num_workers)] * needs.num_workers
     capacities += [1024] * needs.num_policy_workers
-    limits = ", ".join(f"{name} {_number(_PIPE_LIMITS / name)}" for name in ("pipe-max-size", "pipe-user-pages-soft"))
+    limits = ", ".join(f"{name} {_text(_PIPE_LIMITS / name)}" for name in ("pipe-max-size", "pipe-user-pages-soft"))
     try:
         queues = [PipeQueue(capacity) for capacity in capacities]
     except (OSError, ValueError) as error:
@@ -112,9 +157,9 @@ def cpu_quota(needs: Needs) -> str:
     return f"all the time of {cores} cores"
 
 
-def _number(path: Path) -> str:
+def _text(path: Path) -> str:
     try:
-        return path.read_text().strip()
+        return path.read_text(errors="replace").strip()
     except OSError:
         return "unknown"
 

@@ -15,7 +15,7 @@ Status = Literal["ok", "FAILS", "note", "skipped"]
 
 @dataclass(frozen=True)
 class Needs:
-    """What a run with these flags asks of the machine."""
+    """The demands of a run with these flags on the machine."""
 
     train_dir: str
     device: str  # auto, cpu or cuda
@@ -68,7 +68,7 @@ _PYTHON = "install them as docs/installation.md says, in a virtual environment o
 _ON_CPU = "train on the CPU meanwhile (--device cpu)"
 
 PROBES = (
-    Probe("versions", "sf.tools.check.software:versions", _PYTHON, with_torch=True, limit_s=90.0),
+    Probe("versions", "sf.tools.check.machine:versions", _PYTHON, with_torch=True, limit_s=90.0),
     Probe(
         "shared memory",
         "sf.tools.check.machine:shared_memory",

@@ -36,7 +36,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Subject:
-    """What the card is of.
+    """The policy that the card describes.
 
     address: what a user names to play it. state: of its checkpoint. starts: the entries of system.json; none where
     the run has none. as_named: the flags as config.yaml has them, where `auto` stands for what the run has chosen; none
@@ -195,7 +195,7 @@ def _manner(score: Score) -> str:
 
 
 def _command(line: str) -> str:
-    """What was typed, without the place where the command is installed."""
+    """Returns what was typed, without the place where the command is installed."""
     try:
         first, *rest = shlex.split(line)
     except ValueError:  # nobody typed that
@@ -215,7 +215,7 @@ def _versions(versions: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    """As a user would type it."""
+    """Returns the value as a user would type it."""
     if isinstance(value, list | tuple):
         return " ".join(map(str, value))
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Whether an exported policy computes what its network does, before anybody relies on it."""
+"""Checks that an exported policy computes what its network does, before anybody relies on it."""
 
 from __future__ import annotations
 

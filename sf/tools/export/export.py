@@ -34,7 +34,7 @@ METADATA_FILE = "metadata.json"  # inside a .pt2 file
 
 
 class Export(NamedTuple):
-    """What was written.
+    """The file that was written.
 
     inputs, outputs: kind and shape by name. difference: the largest from PyTorch, see `sf.tools.export.check`.
     """
@@ -147,9 +147,12 @@ def _described(tensors: Mapping[str, Tensor]) -> dict[str, str]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the logs and warnings of torch and onnxscript, which are for their developers."""
+    """Hides the logs and warnings of torch and onnxscript, which are for their developers.
+
+    torch has a long traceback for a way to trace that fails, also where the next one succeeds.
+    """
     before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
+    logging.disable(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -84,8 +82,7 @@ def trace(policy: TorchPolicy) -> Graph:
     if policy.network.state_size:
         memory["state"] = torch.zeros(_TRACED_BATCH, policy.network.state_size)
         memory["first"] = torch.zeros(_TRACED_BATCH, dtype=torch.bool)
-    with _without_torchs_log():
-        program = _traced(network, {"obs": obs, **memory})
+    program = _traced(network, {"obs": obs, **memory})
     for module in program.graph_module.modules():
         for node in module.graph.nodes if isinstance(module, torch.fx.GraphModule) else ():
             node.meta.pop("stack_trace", None)  # it would publish paths of this machine
@@ -117,19 +114,8 @@ def _traced(network: ActingNetwork, inputs: dict[str, Any]) -> ExportedProgram:
             ) from error
 
 
-@contextmanager
-def _without_torchs_log() -> Iterator[None]:
-    """It has a long traceback for the first way, also where the second one succeeds."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(before)
-
-
 def action_layout(space: gym.Space) -> dict[str, list[Any]]:
-    """How the flat action of the network becomes the environment's, as `sf.envs.spaces.actions.decoder` does it.
+    """Says how the flat action of the network becomes the environment's, as `sf.envs.spaces.actions.decoder` does it.
 
     The choice of head i counts from start; a continuous number x is clip(centre + scale * x, low, high).
     """

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sf import envs
+from sf.envs import EnvSpec
 from sf.evaluation.play.named_checkpoint import config_of, find_checkpoint
 from sf.evaluation.statistics import Statistics
 from sf.evaluation.task import EvaluationTask, evaluate
@@ -25,23 +25,22 @@ from sf.tools.export.card import FRONT_MATTER, Score, Subject, card
 INSTEAD_OF_CARD = "--out FOLDER without --card"
 """What to name where the run takes no card."""
 
-_DEPTH = 3  # of a checkpoint below its run
+_DEPTH = 4  # folders around a checkpoint, among which is its run
 
 
 @dataclass(frozen=True)
 class ScoredPolicy:
     """A policy without what only training needs, and what its episodes have shown.
 
-    starts, as_named: of its run, see `Subject`. settings: of the evaluation, as flags of `sf-eval`.
+    run: that the policy comes from; None if its files are not around it. settings: of the evaluation, as flags of
+    `sf-eval`.
     """
 
     policy: Checkpoint
     precision: Precision
-    starts: Sequence[dict[str, Any]]
-    as_named: Mapping[str, Any]
+    run: RunDir | None
     statistics: dict[str, Statistics]
-    frameskip: int
-    num_agents: int
+    spec: EnvSpec
     deterministic: bool
     settings: tuple[str, ...]
 
@@ -79,11 +78,9 @@ class ScoredPolicy:
         return cls(
             policy=policy,
             precision=precision,
-            starts=_starts(file),
-            as_named=_as_named(file),
+            run=next((RunDir(parent) for parent in list(file.parents)[:_DEPTH] if _is_run(RunDir(parent))), None),
             statistics=statistics,
-            frameskip=spec.frameskip,
-            num_agents=spec.num_agents,
+            spec=spec,
             deterministic=deterministic,
             settings=(*settings, *(("--deterministic", "true") if deterministic else ())),
         )
@@ -94,14 +91,14 @@ class ScoredPolicy:
         subject = Subject(
             address=address,
             state=self.policy.state,
-            frameskip=self.frameskip,
-            starts=self.starts,
-            as_named=self.as_named,
+            frameskip=self.spec.frameskip,
+            starts=[] if self.run is None else read_starts(self.run),
+            as_named={} if self.run is None else _flags_of(self.run),
             weights=f"{num_bytes / 1e6:.2f} MB, {self.precision}",
             license=license,
         )
         command = shlex.join(["sf-eval", address, *self.settings])
-        return card(subject, Score(self.statistics, self.deterministic, self.num_agents, command))
+        return card(subject, Score(self.statistics, self.deterministic, self.spec.num_agents, command))
 
     def files(self, address: str, license: str | None) -> dict[str, bytes]:
         """The folder, by name."""
@@ -109,7 +106,7 @@ class ScoredPolicy:
 
 
 def require_folder(folder: Path) -> None:
-    """Before the work. Raises ValueError where `folder` cannot be written, or holds links, a README of the user's own
+    """Raises ValueError before the work if `folder` cannot be written, or holds links, a README of the user's own
     or something else than a policy."""
     for name in (CARD, WEIGHTS, CONFIG):
         output_file.require_writable("out", folder / name, is_named=False)
@@ -128,7 +125,7 @@ def _is_policy(weights: Path) -> bool:
 
 
 def card_of_run(run: Path, has_folder: bool = False) -> Path:
-    """Where the card of a run is written. has_folder: whether a folder with a card is written, too.
+    """Returns the path of the card of a run. has_folder: whether a folder with a card is written, too.
 
     Raises ValueError where `run` is none, or has a README of the user's own, or a link in its place.
     """
@@ -146,17 +143,13 @@ def _require_own_card(path: Path, instead: str) -> None:
         raise ValueError(f"{path} is no card of sf-export, and would be lost: move it, or name {instead}")
 
 
-def _starts(file: Path) -> list[dict[str, Any]]:
-    for parent in list(file.parents)[: _DEPTH + 1]:
-        if RunDir(parent).system.is_file():
-            return read_starts(RunDir(parent))
-    return []
+def _is_run(run: RunDir) -> bool:
+    return run.system.is_file() or run.config.is_file()
 
 
-def _as_named(file: Path) -> Mapping[str, Any]:
-    for parent in list(file.parents)[: _DEPTH + 1]:
-        with suppress(ValueError):  # it is broken, and the checkpoint has all flags, too
-            flags = RunDir(parent).saved_flags()
-            if flags is not None:
-                return flags
-    return {}
+def _flags_of(run: RunDir) -> Mapping[str, Any]:
+    """Returns the flags of config.yaml; none if it is broken, as the checkpoint has all flags, too."""
+    try:
+        return run.saved_flags() or {}
+    except ValueError:
+        return {}

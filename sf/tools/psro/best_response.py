@@ -9,25 +9,13 @@ from typing import Any
 
 from sf.config import Config
 from sf.envs import UsageError
-from sf.evaluation.play.named_checkpoint import find_trusted
+from sf.evaluation.play.named_checkpoint import find_checkpoint, find_trusted
 from sf.run.startup.initial_weights import CompleteRunError
 from sf.run.trainer import train
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
 
 _SAME_SHARE = 1e-6  # shares that differ by less are the same
-
-
-class StoppedError(Exception):
-    """A signal has ended the training of a best response. by: its name."""
-
-    def __init__(self, by: str) -> None:
-        super().__init__(by)
-        self.by = by
-
-    @property
-    def exit_status(self) -> int:
-        return 128 + signal.Signals[self.by].value
 
 
 def train_best_response(
@@ -39,8 +27,9 @@ def train_best_response(
     """Train it, or go on with its run, and return its latest weights.
 
     against: how often to meet each player, as `--players` names them. say: is told what a user should know.
-    on_complete: is called where the run was trained to its end before. Raises StoppedError, what `train` raises, and
-    UsageError where the run that is there was trained against others, or does not say against whom.
+    on_complete: is called if the run was trained to its end before. Raises SystemExit with 128 + the signal that ends
+    the training, what `train` raises, and UsageError if the run that is there was trained against others, or does not
+    say against whom.
     """
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     saved_flags = run_dir.saved_flags()
@@ -65,8 +54,22 @@ def train_best_response(
         say(f"{run_dir.path} was trained before")
     else:
         if stopped_by in signal.Signals.__members__:
-            raise StoppedError(stopped_by)
+            raise SystemExit(128 + signal.Signals[stopped_by])
     _, saved = find_trusted(run_dir.path, say=say, is_trusted=config.run.trust)
+    return saved
+
+
+def read_policy(path: Path, whose: str) -> Checkpoint:
+    """Returns a policy that an earlier start has written. Raises UsageError if the file is gone or damaged.
+
+    whose: says for the message which policy it is.
+    """
+    try:
+        _, saved = find_checkpoint(path)
+    except ValueError as error:
+        raise UsageError(
+            f"{path}, the policy {whose}, cannot be read ({error}): put it back, or name another --experiment"
+        ) from None
     return saved
 
 

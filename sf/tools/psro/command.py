@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from sf.config import Config, RunConfig
 from sf.config.older import BEFORE_THE_FLAG
 from sf.config.trust.named_code import TRUST, require_trusted
-from sf.storage import output_file, run_lock, text_files
+from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
-from sf.system.machine import extras
 from sf.tools.commands import cli
-from sf.tools.psro.flags import default_end, require_even, require_followed
+from sf.tools.psro.flags import default_end, require_even, require_no_run, require_response, say, saying_how_to_go_on
+from sf.tools.report.outputs import require_outputs, write_json
 
 if TYPE_CHECKING:
     from sf.tools.psro.record import Iteration
@@ -90,8 +90,7 @@ def _of_the_responses(args: Sequence[str]) -> dict[str, Any]:
         return {}
     run = RunConfig(**{name: early[name] for name in ("env", "train_dir", "experiment") if name in early})
     place = RunDir.at(run.train_dir, run.experiment_name)
-    if place.config.is_file():
-        raise ValueError(f"{place.path} is a run of sf-train, and no search: name another --experiment")
+    require_no_run(place.path)
     responses = place.path / RESPONSES
     for folder in () if "config" in early else sorted(responses.glob("policy_*"), reverse=True):
         run_dir = RunDir.at(str(responses), folder.name)
@@ -110,22 +109,19 @@ def _of_the_responses(args: Sequence[str]) -> dict[str, Any]:
 
 def _run(flags: PsroFlags) -> None:
     from sf import envs  # noqa: PLC0415  slow to import: not for --help
-    from sf.tools.psro.best_response import StoppedError  # noqa: PLC0415
     from sf.tools.psro.judge import Exact, judge_of  # noqa: PLC0415
     from sf.tools.psro.search import Search  # noqa: PLC0415
 
-    if flags.png is not None:
-        extras.require("plot", "matplotlib", purpose="--png")
-        from sf.tools.report import style  # noqa: PLC0415  matplotlib is an extra
-
-        style.require_format(flags.png, "png")
-    for flag, path in (("json", flags.json), ("png", flags.png)):
-        if path is not None:
-            output_file.require_writable(flag, path)
+    require_outputs(flags.json, flags.png)
     config = flags.config
     spec = envs.describe(config.run.env, config.environment)
-    _require_two_players(config, spec.num_agents)
-    _require_a_search(config)
+    require_response(config, spec.num_agents, "sf-psro itself says whom a best response meets")
+    if not config.run.ends_by_steps:
+        raise ValueError("train_for_env_steps is needed: it says how long a best response is trained")
+    if config.environment.share_reward:
+        raise ValueError("share_reward is true, so nobody wins what another one loses: leave it out")
+    if config.run.init_from is not None:
+        raise ValueError(f"init_from is {config.run.init_from}: --warm_start says what a response begins with")
     directory = RunDir.at(config.run.train_dir, config.run.experiment_name).path
     _require_fair_matches(flags.matches, directory)
     settings = {
@@ -137,48 +133,23 @@ def _run(flags: PsroFlags) -> None:
     }
     if config.run.train_for_env_frames is not None:
         settings["train_for_env_frames"] = config.run.train_for_env_frames
-    judge = judge_of(config, spec, flags.matches, _say)
+    judge = judge_of(config, spec, flags.matches, say)
     settings["is_exact"] = isinstance(judge, Exact)
     if not settings["is_exact"]:  # payoffs in one table are by the same measure
         settings |= {"matches": flags.matches, _OBJECTIVE: config.population.pbt_target_objective}
     with run_lock.held(directory):
         search = Search(directory, config, judge, flags.meta_solver, flags.warm_start, settings)
         for iteration in search.iterations:
-            _say(_line(iteration))
-        try:
-            for iteration in search.run(flags.iterations, _say):
-                _say(_line(iteration))
-        except (StoppedError, KeyboardInterrupt) as stopped:  # in training, in matches
-            _say(f"stopped after {max(len(search.iterations) - 1, 0)} iterations: the same command goes on")
-            if isinstance(stopped, StoppedError):
-                raise SystemExit(stopped.exit_status) from None
-            raise
-    if flags.json is not None:
-        rows = [asdict(iteration) for iteration in search.iterations]
-        output_file.write("json", flags.json, (text_files.dumps(rows, indent=2) + "\n").encode())
+            say(_line(iteration))
+        with saying_how_to_go_on(lambda: f"stopped after {max(len(search.iterations) - 1, 0)} iterations"):
+            for iteration in search.run(flags.iterations, say):
+                say(_line(iteration))
+    write_json(flags.json, [asdict(iteration) for iteration in search.iterations])
     if flags.png is not None:
-        from sf.tools.psro.figure import draw  # noqa: PLC0415
+        from sf.tools.psro.figure import draw  # noqa: PLC0415  matplotlib is an extra
+        from sf.tools.report import style  # noqa: PLC0415
 
         style.save(draw(config.run.env, search.iterations), flags.png, "png")
-
-
-def _require_two_players(config: Config, num_agents: int) -> None:
-    if num_agents != 2:
-        raise ValueError(
-            f"env is {config.run.env}, of {num_agents} agents: a payoff table and its solution are for two; sf-train "
-            "--past_share trains against past selves with any number"
-        )
-    if not config.run.ends_by_steps:
-        raise ValueError("train_for_env_steps is needed: it says how long a best response is trained")
-    if config.environment.share_reward:
-        raise ValueError("share_reward is true, so nobody wins what another one loses: leave it out")
-
-
-def _require_a_search(config: Config) -> None:
-    """Flags of sf-train that a search would not follow."""
-    require_followed(config, "sf-psro itself says whom a best response meets")
-    if config.run.init_from is not None:
-        raise ValueError(f"init_from is {config.run.init_from}: --warm_start says what a response begins with")
 
 
 def _require_fair_matches(matches: int, directory: Path) -> None:
@@ -196,10 +167,6 @@ def _line(iteration: Iteration) -> str:
     known = iteration.exploitability
     measured = "" if known is None else f"exploitability {known:.4f}, "
     return f"iteration {iteration.iteration}: {measured}{iteration.env_steps:,} env steps, mixture {mixture}"
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
 
 
 if __name__ == "__main__":

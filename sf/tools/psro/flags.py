@@ -1,12 +1,16 @@
-"""What the flags of `sf-train` mean to a command that trains best responses."""
+"""Rules, files and sentences of the two commands that train best responses. No torch, so that --help is quick."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from sf.config import Config
 from sf.config.flags.players import PlayersConfig
+from sf.envs.errors import UsageError
+from sf.storage.run_dir import RunDir
 from sf.tools.commands import cli
 
 _OF_A_POOL = ("past_share", "players", "opponent_weights", "opponent_choice", "reference_ratings", "seats")
@@ -14,7 +18,7 @@ _OF_SNAPSHOTS = ("snapshot_every_env_steps", "snapshot_at_win_rate")
 
 
 def default_end(args: Sequence[str], env_steps: int) -> Mapping[str, Any]:
-    """How long a response is trained where the command line does not say it: `env_steps`."""
+    """Returns how long a response is trained if the command line does not say it: `env_steps`."""
     early = cli.early_flags(args)
     return {} if {"train_for_env_steps", "train_for_env_frames"} & early.keys() else {"train_for_env_steps": env_steps}
 
@@ -25,8 +29,13 @@ def require_even(matches: int) -> None:
         raise ValueError(f"matches is {matches}: an even number, so that both play each seat equally often")
 
 
-def require_followed(config: Config, whom_it_meets: str) -> None:
-    """Raises ValueError for flags that the training of a response would not follow."""
+def require_response(config: Config, num_agents: int, whom_it_meets: str) -> None:
+    """Raises ValueError for an environment without two agents, and for flags that a response would not follow."""
+    if num_agents != 2:
+        raise ValueError(
+            f"env is {config.run.env}, of {num_agents} agents: a response meets one opponent. sf-train --past_share "
+            "trains against past selves with any number"
+        )
     untouched = PlayersConfig()
     for name in (*_OF_A_POOL, *_OF_SNAPSHOTS):
         value = getattr(config.players, name)
@@ -41,3 +50,35 @@ def require_followed(config: Config, whom_it_meets: str) -> None:
         )
     if config.population.num_policies != 1:
         raise ValueError(f"num_policies is {config.population.num_policies}: a response is one policy")
+
+
+def require_no_run(directory: Path) -> None:
+    """Raises UsageError if the directory of a search is that of a run."""
+    if RunDir(directory).config.is_file():
+        raise UsageError(f"{directory} is a run of sf-train, and no search: name another --experiment")
+
+
+@contextmanager
+def files_of(directory: Path) -> Iterator[None]:
+    """Turns an OSError of what is read or written inside into a UsageError that says what to change."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"{error.filename or directory} cannot be written or read ({error.strerror or error}): change that, and "
+            "the same command goes on, or name another --experiment"
+        ) from None
+
+
+@contextmanager
+def saying_how_to_go_on(what_stopped: Callable[[], str]) -> Iterator[None]:
+    """Says that the same command goes on where a signal ends what is inside, in training or in matches."""
+    try:
+        yield
+    except (SystemExit, KeyboardInterrupt):
+        say(f"{what_stopped()}: the same command goes on")
+        raise
+
+
+def say(line: str) -> None:
+    print(line, flush=True)

@@ -1,4 +1,4 @@
-"""What players are worth against each other, and how far a mixture of them can be exploited.
+"""Judges what players win from each other, and how far a mixture of them can be exploited.
 
 In a game of OpenSpiel that can be enumerated both are exact, for policies without a memory. Otherwise players meet in
 matches, and how far they can be exploited is not known.
@@ -19,7 +19,7 @@ from sf.evaluation.endless import OF_SEVERAL_AGENTS, EndlessWatch
 from sf.evaluation.play.exploitability import exploitability, information_states, mixture, require_no_memory, tabular
 from sf.evaluation.play.opponents import RANDOM, Opponent
 from sf.evaluation.play.torch_policy import TorchPolicy
-from sf.evaluation.task import EvaluationTask, evaluate
+from sf.evaluation.task import Contestant, EvaluationTask, evaluate
 from sf.model.building import build_model
 from sf.storage.checkpoint import Checkpoint
 from sf.system.processes.torch_runtime import resolve_device
@@ -35,19 +35,32 @@ class NeverMetError(UsageError):
 
     def __init__(self, env: str, players: Sequence[str]) -> None:
         super().__init__(
-            f"{' and '.join(players)} never met in {env}, since an agent of it joins no match: mend the environment"
+            f"{' and '.join(players)} never met in {env}, since an agent of it joins no match: fix the environment"
         )
+
+
+def matches_of(config: Config, players: Mapping[str, Contestant], num_matches: int, seed: int) -> EvaluationTask:
+    """Returns the task of matches among `players`, judged by the objective of `config`."""
+    return EvaluationTask(
+        env=config.run.env,
+        options=config.environment,
+        players=players,
+        num_episodes=num_matches,
+        objective=config.population.pbt_target_objective,
+        seed=seed,
+        device=resolve_device(config.run.device),
+    )
 
 
 class Judge(Protocol):
     """Players are checkpoints by name; None plays random moves."""
 
     def payoffs(self, name: str, players: Mapping[str, Checkpoint | None], others: Sequence[str]) -> list[float]:
-        """What `name` wins on average against each of the others, from all seats alike."""
+        """Returns what `name` wins on average against each of the others, from all seats alike."""
         ...
 
     def exploitability(self, players: Mapping[str, Checkpoint | None], weights: Mapping[str, float]) -> float | None:
-        """Of the mixture in which each player is drawn by its weight before a game. None: not known."""
+        """Returns that of the mixture in which a player is drawn by weight before a game; None if it is not known."""
         ...
 
 
@@ -73,7 +86,7 @@ def judge_of(config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str
 
 
 class Exact:
-    """By the probabilities of all actions at all information states."""
+    """Judges by the probabilities of all actions at all information states."""
 
     def __init__(self, states: InformationStates) -> None:
         self._states = states
@@ -104,7 +117,7 @@ class Exact:
 
 
 class ByMatches:
-    """By matches in all processes that the machine has cores for."""
+    """Judges by matches in all processes that the machine has cores for."""
 
     def __init__(self, config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str], None]) -> None:
         self._config = config
@@ -116,19 +129,12 @@ class ByMatches:
         found = []
         watch = EndlessWatch(self._say, OF_SEVERAL_AGENTS)  # anew: a response was trained since the last matches
         for number, other in enumerate(others):
-            task = EvaluationTask(
-                env=self._config.run.env,
-                options=self._config.environment,
-                players={each: players[each] or self._random for each in (name, other)},
-                num_episodes=self._num_matches,
-                objective=self._config.population.pbt_target_objective,
-                seed=env_seed(self._config.run.seed, _SEED_KEY, len(others), number),
-                device=resolve_device(self._config.run.device),
-            )
-            met = evaluate(task, watch)
+            seed = env_seed(self._config.run.seed, _SEED_KEY, len(others), number)
+            both = {each: players[each] or self._random for each in (name, other)}
+            met = evaluate(matches_of(self._config, both, self._num_matches, seed), watch)
             won, lost = met.score_against(0, 1), met.score_against(1, 0)
             if won is None or lost is None:
-                raise NeverMetError(task.env, (name, other))
+                raise NeverMetError(self._config.run.env, (name, other))
             found.append((won.mean - lost.mean) / 2)
         return found
 

@@ -14,25 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from sf.envs.errors import UsageError
 from sf.storage import text_files
+from sf.tools.psro.flags import files_of
 
 NAME = "psro.jsonl"
 RESPONSES = "responses"  # the folder of the runs of best responses, beside it
-
-
-_KINDS: Mapping[str, type | tuple[type, ...]] = {  # of the fields of an iteration
-    "iteration": int,
-    "player": str,
-    "path": (str, type(None)),
-    "trained_against": dict,
-    "payoffs": list,
-    "mixture": dict,
-    "exploitability": (int, float, type(None)),
-    "env_steps": int,
-    "seconds": (int, float),
-    "settings": dict,
-}
 
 
 @dataclass(frozen=True)
@@ -63,35 +49,19 @@ def append(path: Path, iteration: Iteration) -> None:
 
 
 def read(path: Path) -> list[Iteration]:
-    """All whole lines; none where there is no file. Raises ValueError where one is damaged, or none can be read."""
-    try:
+    """Returns all whole lines; none if there is no file. Raises ValueError if the file or a line cannot be read."""
+    with files_of(path.parent):
         lines = list(text_files.whole_lines(path)) if path.exists() else []
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read ({error.strerror}): change that, or name another --experiment"
-        ) from None
     found: list[Iteration] = []
     for number, line in enumerate(lines, start=1):
         try:
             iteration = Iteration(**json.loads(line))
-            _require_kinds(iteration)
             if iteration.iteration != len(found) or len(iteration.payoffs) != len(found):
                 raise ValueError(f"it is iteration {iteration.iteration} of {len(iteration.payoffs)} payoffs")
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}, line {number}, is no iteration ({error}): restore the file") from None
         found.append(iteration)
     return found
-
-
-def _require_kinds(iteration: Iteration) -> None:
-    """Raises TypeError for a value of the wrong kind."""
-    for name, kinds in _KINDS.items():
-        value = getattr(iteration, name)
-        if not isinstance(value, kinds) or isinstance(value, bool):
-            raise TypeError(f"{name} is {value!r}")
-    numbers = [*iteration.payoffs, *iteration.mixture.values(), *iteration.trained_against.values()]
-    if not all(isinstance(number, int | float) for number in numbers):
-        raise TypeError("payoffs and shares have to be numbers")
 
 
 def payoff_table(payoffs: Sequence[Sequence[float]]) -> np.ndarray:

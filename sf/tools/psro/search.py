@@ -8,7 +8,6 @@ zero-sum games of two players. One network plays both seats, so the game among p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,14 @@ import numpy as np
 
 from sf.config import Config
 from sf.envs import UsageError
-from sf.evaluation.play.named_checkpoint import find_checkpoint, require_known_code
+from sf.evaluation.play.named_checkpoint import require_known_code
 from sf.evaluation.play.opponents import RANDOM
 from sf.league.meta_solvers import SOLVERS
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint, without_optimizer
 from sf.tools.psro import record
-from sf.tools.psro.best_response import train_best_response
+from sf.tools.psro.best_response import read_policy, train_best_response
+from sf.tools.psro.flags import files_of
 from sf.tools.psro.judge import Judge
 from sf.tools.psro.record import RESPONSES, Iteration, payoff_table
 
@@ -71,7 +71,7 @@ class Search:
             yield self._respond(say)
 
     def _respond(self, say: Callable[[str], None]) -> Iteration:
-        """One best response."""
+        """Train one best response."""
         number, last = len(self.iterations), self.iterations[-1]
         against = {name: share for name, share in last.mixture.items() if share >= _LEAST_SHARE}
         name = f"policy_{number:03d}"
@@ -85,7 +85,7 @@ class Search:
         saved = train_best_response(config, {self._reference(p): share for p, share in against.items()}, say)
         path = f"{POLICIES}/{name}.safetensors"
         policy = self._players[name] = without_optimizer(saved)
-        with self._kept():
+        with files_of(self._directory):
             (self._directory / POLICIES).mkdir(parents=True, exist_ok=True)
             checkpoint.write(self._directory / path, policy)
         return self._add(
@@ -117,37 +117,20 @@ class Search:
             seconds=seconds,
             settings=self._settings,
         )
-        with self._kept():
+        with files_of(self._directory):
             self._directory.mkdir(parents=True, exist_ok=True)
             record.append(self._path, iteration)
         self.iterations.append(iteration)
         return iteration
 
-    @contextmanager
-    def _kept(self) -> Iterator[None]:
-        """What is written there can be, or one sentence says what to change."""
-        try:
-            yield
-        except OSError as error:
-            raise UsageError(
-                f"{error.filename or self._path} cannot be written ({error.strerror or error}): change that, for "
-                "example by making room, and the same command goes on"
-            ) from None
-
     def _load(self, iteration: Iteration) -> Checkpoint:
         path = self._directory / str(iteration.path)
-        try:
-            _, saved = find_checkpoint(path)
-        except ValueError as error:
-            raise UsageError(
-                f"{path}, the policy of iteration {iteration.iteration}, cannot be read ({error}): put it back, or "
-                "name another --experiment, which begins anew"
-            ) from None
+        saved = read_policy(path, f"of iteration {iteration.iteration}")
         require_known_code(saved, path, self._config.run.trust)
         return saved
 
     def _reference(self, player: str) -> str:
-        """As `--players` names it."""
+        """Returns the player as `--players` names it."""
         return player if self._players[player] is None else str(self._directory / POLICIES / f"{player}.safetensors")
 
     def _require_same(self, there: Mapping[str, Any]) -> None:

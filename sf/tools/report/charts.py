@@ -97,7 +97,7 @@ _FLOORS = {"train/explained_variance": -1.0}  # of the vertical axis: what lies 
 
 @dataclass(frozen=True)
 class Chart:
-    """One drawing."""
+    """A drawing with the values to hover over."""
 
     title: str
     metrics: tuple[str, ...]  # one for each line
@@ -179,7 +179,7 @@ def _of_all(name: str) -> str:
 
 
 class _Band(NamedTuple):
-    """All [R]."""
+    """The band around a curve; all arrays are [R]."""
 
     x: np.ndarray
     low: np.ndarray
@@ -187,7 +187,7 @@ class _Band(NamedTuple):
 
 
 def _band(run: Run, x: str, name: str) -> _Band | None:
-    """What is drawn around a curve; None for nothing, and where its metrics are not in the same records.
+    """Returns the band around a curve; None if there is none, or its metrics are not in the same records.
 
     It has a gap at evaluations without an interval, whose returns were all the same. A deviation reaches no further
     than the returns that it is the deviation of.
@@ -211,7 +211,7 @@ def _band(run: Run, x: str, name: str) -> _Band | None:
 
 
 def _thinned(line: Curve) -> Curve:
-    """At most `NUM_POINTS` of a long run. Each is the mean over its part of the axis."""
+    """Returns at most `NUM_POINTS` of a long run. Each is the mean over its part of the axis."""
     if len(line.x) <= NUM_POINTS:
         return line
     at = np.linspace(line.x[0], line.x[-1], NUM_POINTS)
@@ -243,5 +243,5 @@ def _rounded(values: Sequence[float] | np.ndarray) -> list[float]:
 
 
 def _short(value: float) -> float:
-    """With six digits. Nobody reads more, which would make the page a tenth larger."""
+    """Rounds to six digits. Nobody reads more, which would make the page a tenth larger."""
     return float(f"{value:.6g}")

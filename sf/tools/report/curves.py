@@ -1,4 +1,4 @@
-"""From records to lines: running means on a common axis, and the mean over several seeds with its interval. Pure.
+"""Turns records into lines: running means on a common axis, and the mean over several seeds with its interval. Pure.
 
 Shapes: R records of a run, S runs, P points of the common axis.
 """

@@ -25,7 +25,7 @@ _TIMED = {"env_frames", "seconds"}
 
 @dataclass(frozen=True)
 class Status:
-    """Whether a run goes on, and if not, why it ended."""
+    """Says whether a run goes on, and if not, why it ended."""
 
     kind: Literal["running", "finished", "stopped", "ended"]
     sentence: str
@@ -150,7 +150,7 @@ def _recent_rate(records: Sequence[Mapping[str, float]]) -> tuple[str, str]:
 
 
 def _log_hint(run: Run) -> str:
-    """Where the log is; empty for runs of earlier versions, which have none."""
+    """Says where the log is; empty for runs of earlier versions, which have none."""
     return "; run.log has its last words" if run.directory.log.exists() else ""
 
 

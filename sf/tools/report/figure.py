@@ -96,7 +96,7 @@ class Panel:
 
 
 def panels(runs: Sequence[Run], x: str, ys: Sequence[str], by: Sequence[str], smooth: float) -> list[Panel]:
-    """What to draw.
+    """Returns the panels to draw.
 
     x: the metric of the horizontal axis. ys: metrics or patterns; each metric that matches is a line. by: see
     `sf.tools.report.groups`. smooth: the window of the running mean, as a share of the longest curve of the panel. A
@@ -167,7 +167,7 @@ def without_legend(drawn: Sequence[Panel]) -> list[str]:
 
 
 def _hint(runs: Sequence[Run], x: str, y: str) -> str:
-    """What to do where no run has two records with both."""
+    """Says what to do if no run has two records with both."""
     names = {name for run in runs for name in run.metrics}
     if any(run.matching(y) for run in runs):
         return "wait for the second one" if x in names else "name another x"

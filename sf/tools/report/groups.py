@@ -1,4 +1,4 @@
-"""Which runs are seeds of one experiment, and how to name it. Pure."""
+"""Groups runs that are seeds of one experiment, and names the groups. Pure."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _key(run: Run, name: str, is_named: bool) -> str:
 
 
 def _is_scheduled(run: Run) -> bool:
-    """Whether something in it changes up to its end."""
+    """Returns whether a setting changes up to the end of the run."""
     falls = run.flags.get("lr_schedule") in ("linear", "cosine", "auto")
     return falls or bool(run.flags.get(_EXTRA)) or any(run.flags.get(final) is not None for final in _FINAL)
 

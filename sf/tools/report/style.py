@@ -1,4 +1,4 @@
-"""How every picture of this package looks. Needs matplotlib."""
+"""Defines how every picture of this package looks. Needs matplotlib."""
 
 from __future__ import annotations
 

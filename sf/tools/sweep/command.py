@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sf.config import Config
 
 _COLUMNS = ("env_steps", "mean_return", "eval/mean_return", "env_frames_per_second")
+_NEW_SWEEP = "rename the file, which begins a new sweep, or remove that directory, so that the run begins anew"
 _WIDTH_OF_FILES = 160  # columns, where the output is no terminal
 
 
@@ -90,7 +91,7 @@ def _sweep(flags: SweepFlags) -> int:
         runs = [run.with_flags(**{TRUST: True}) for run in runs]
     configs = _configured(runs, directory, flags.sweep)
     for run, config in zip(runs, configs, strict=True):
-        require_same_settings(run, config, RunDir(directory / run.name))
+        require_same_settings(run, config, RunDir(directory / run.name), _NEW_SWEEP)
     runs = [with_ends(run, config, RunDir(directory / run.name)) for run, config in zip(runs, configs, strict=True)]
     launcher = launchers.make_launcher(flags.launcher, flags.slurm, configs, flags.parallel)
     places = min(launcher.places, len(runs))

@@ -1,4 +1,4 @@
-"""From the YAML file of a sweep to its runs.
+"""Reads the YAML file of a sweep, and makes its runs.
 
 flags:                      # of every run
   env: CartPole-v1
@@ -53,12 +53,12 @@ class SweepRun:
         return json.dumps(self.point, default=str)
 
     def arguments(self, directory: Path) -> list[str]:
-        """Of sf-train, for a run directory inside that of the sweep."""
+        """Returns those of sf-train, for a run directory inside that of the sweep."""
         flags = {**self.flags, "train_dir": str(directory), "experiment": self.name}
         return cli.arguments(flags)
 
     def command(self, directory: Path) -> list[str]:
-        """That of its process."""
+        """Returns the command line of its process."""
         return [sys.executable, "-m", "sf", *self.arguments(directory)]
 
     def with_flags(self, **flags: Any) -> SweepRun:
@@ -106,21 +106,17 @@ def read_sweep(path: Path) -> list[SweepRun]:
             all_flags = checked(Config, {**flags, **point, "seed": seed}, str(path))
             require_values(path, all_flags)
             runs.append(SweepRun(_name(point, seed), point, seed, all_flags))
-    by_name: dict[str, SweepRun] = {}
-    for run in runs:
-        other = by_name.setdefault(run.name, run)
-        if other is not run:
-            raise ValueError(
-                f"{path}: two runs have the same values: name each value of a list once"
-                if other.point_name == run.point_name
-                else f"{path}: two combinations would share the directory {run.name}, in whose name characters such as "
-                "/ are dashes: give each a file of its own"
-            )
     by_flags: dict[str, SweepRun] = {}
+    by_name: dict[str, SweepRun] = {}
     for run in runs:
         other = by_flags.setdefault(json.dumps(run.flags, sort_keys=True, default=str), run)
         if other is not run:  # as with 1e-3, which YAML takes for text, and 0.001
-            raise ValueError(f"{path}: {other.name} and {run.name} are one run in two spellings: leave one of them out")
+            raise ValueError(f"{path}: {other.name} and {run.name} are the same run: name each value once")
+        if by_name.setdefault(run.name, run) is not run:
+            raise ValueError(
+                f"{path}: two combinations would share the directory {run.name}, in whose name characters such as / "
+                "are dashes: give each a file of its own"
+            )
     return runs
 
 
@@ -173,7 +169,7 @@ def require_free_flag(path: Path, name: str) -> None:
 
 
 def _name(point: Mapping[str, Any], seed: int) -> str:
-    """Of a directory. Where it would be too long, a digest stands for its end."""
+    """Returns the name of a run's directory. If it would be too long, a digest stands for its end."""
     parts = [f"{name}={'x'.join(cli.words(value))}" for name, value in point.items()]
     name = "".join(c if c.isprintable() and c not in _FORBIDDEN else "-" for c in "_".join([*parts, f"seed={seed}"]))
     encoded = name.encode()

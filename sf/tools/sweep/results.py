@@ -1,4 +1,4 @@
-"""What the runs of a sweep have come to."""
+"""Reads the results of the runs of a sweep, and compares their settings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sf.config import Config
+from sf.envs.errors import UsageError
 from sf.storage import checkpoint_names
 from sf.storage.run_dir import RunDir, write_atomically
 from sf.storage.run_records import latest_record, not_undone, numbers, read_records, settled_means
@@ -35,15 +36,6 @@ class Result:
     record: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class ChangedSetting:
-    """before: as the run has it. today: as its flags have it. Both as a user would type them."""
-
-    name: str
-    before: str
-    today: str
-
-
 def read_result(run: SweepRun, run_dir: RunDir, state: State) -> Result:
     """A file that is not there, or just being written, counts as empty.
 
@@ -65,31 +57,20 @@ def files_seen(run_dir: RunDir) -> tuple[tuple[int, int] | None, ...]:
     return tuple(map(_seen, (run_dir.metrics, run_dir.summary, run_dir.config)))
 
 
-def require_same_settings(run: SweepRun, config: Config, run_dir: RunDir) -> None:
-    """Raises ValueError where the run that is there was trained with other settings than the sweep names today.
+def require_same_settings(run: SweepRun, config: Config, run_dir: RunDir, advice: str) -> None:
+    """Raises UsageError if the run that is there was trained with other settings than its flags come to today.
 
-    config: what the flags of the run come to.
-    """
-    found = changed_setting(run, config, run_dir)
-    if found is not None:
-        raise ValueError(
-            f"{run_dir.path} was trained with {found.name} {found.before}, and the sweep now says {found.today}: "
-            "rename its file, which begins a new sweep, or remove that directory, so that the run begins anew"
-        )
-
-
-def changed_setting(run: SweepRun, config: Config, run_dir: RunDir) -> ChangedSetting | None:
-    """A setting of the run that is there which is not what its flags come to today, also where they name it no longer.
-
-    config: what the flags of the run come to. None: there is no such setting, or no run.
+    config: what the flags of the run come to. advice: says what to do then.
     """
     saved, today = run_dir.saved_flags() or {}, config.flat()
     may_change = _MAY_CHANGE if "config" in run.flags else _MAY_CHANGE | {"config"}  # its values are compared anyway
     for name in (name for name in today if name in saved and name not in may_change):
         before = tuple(saved[name]) if isinstance(saved[name], list) else saved[name]
         if before != today[name]:
-            return ChangedSetting(name, shown(before), shown(today[name]))
-    return None
+            raise UsageError(
+                f"{run_dir.path} was trained with {name} {shown(before)}, and its flags now say {shown(today[name])}: "
+                f"{advice}"
+            )
 
 
 def with_ends(run: SweepRun, config: Config, run_dir: RunDir) -> SweepRun:
@@ -102,7 +83,7 @@ def with_ends(run: SweepRun, config: Config, run_dir: RunDir) -> SweepRun:
 
 
 def is_done(run: SweepRun, run_dir: RunDir) -> bool:
-    """Whether the run has ended by itself, and not before what is its end today.
+    """Returns whether the run has ended by itself, and not before what is its end today.
 
     A run that was stopped or killed just after it had saved its last step has ended as well: it cannot go on.
     """
@@ -119,7 +100,7 @@ def is_done(run: SweepRun, run_dir: RunDir) -> bool:
 
 
 def _saved_env_steps(run_dir: RunDir, num_policies: int) -> int:
-    """Of the latest checkpoints of all policies; -1 where one has none."""
+    """Returns the env steps of the latest checkpoints of all policies; -1 if one has none."""
     directories = [run_dir.checkpoints_of(policy_id, num_policies) for policy_id in range(num_policies)]
     files = [next(iter(checkpoint_names.newest_first(directory)), None) for directory in directories]
     return -1 if None in files else sum(checkpoint_names.env_steps(file) for file in files if file is not None)

@@ -8,8 +8,8 @@ from pathlib import Path
 from sf.storage.run_dir import RunDir
 from sf.system.processes.stopping import Signals
 from sf.tools.sweep.grid import SweepRun
-from sf.tools.sweep.launchers.launcher import MOST_REFUSALS, Launcher
-from sf.tools.sweep.launchers.run_process import ASKED_TO_END
+from sf.tools.sweep.launchers.launcher import Launcher, Refusals, watch
+from sf.tools.sweep.launchers.training_job import ASKED_TO_END
 from sf.tools.sweep.results import Result, State, files_seen, is_done, read_result
 
 
@@ -30,8 +30,7 @@ class SweepRunner:
         self._say = say
         self._show = show
         self._read: dict[str, tuple[object, Result]] = {}  # by the name of a run: its files as they were, what they say
-        self._complaint: str | None = None  # the last one of a run that cannot be started now
-        self._num_refusals = 0  # looks in a row at which no run was under way, and none could be started
+        self._refusals = Refusals(launcher, say)
         self._states: dict[str, State] = {
             run.name: "done" if is_done(run, self._run_dir(run)) else "waiting" for run in runs
         }
@@ -41,31 +40,27 @@ class SweepRunner:
         return [self._result(run) for run in self._runs]
 
     def run(self, signals: Signals) -> None:
-        """Until all have ended, or a signal."""
+        """Run them until all have ended, or a signal."""
         waiting = [run for run in self._runs if self._states[run.name] == "waiting"]
         num_done = len(self._runs) - len(waiting)
         if num_done:
             self._say(f"{num_done} of {len(self._runs)} runs are done already")
-        try:
-            while (waiting or not self._launcher.is_empty) and signals.first is None:
-                while waiting and self._launcher.has_place and signals.first is None:
-                    run = waiting.pop(0)
-                    if not self._start(run):
-                        waiting.append(run)  # the next look begins with another
-                        break
-                for run, status in self._launcher.wait(signals):
-                    self._end(run, status)
-                self._show(self.results)
-        finally:
-            for run, status in self._launcher.stop(signals):
-                self._end(run, status, is_stopping=True)
-            self._show(self.results)
+
+        def start_runs() -> bool:
+            while waiting and self._launcher.has_place and signals.first is None:
+                run = waiting.pop(0)
+                if not self._start(run):
+                    waiting.append(run)  # the next look begins with another
+                    break
+            return bool(waiting)
+
+        watch(self._launcher, signals, start_runs, self._end, lambda: self._show(self.results))
 
     def _run_dir(self, run: SweepRun) -> RunDir:
         return RunDir(self._directory / run.name)
 
     def _result(self, run: SweepRun) -> Result:
-        """That of the look before, unless the files of the run have changed: most runs of a long sweep are done."""
+        """Returns the result of the look before, unless the files of the run have changed: most runs are done."""
         run_dir, state = self._run_dir(run), self._state(run)
         seen = files_seen(run_dir)
         before = self._read.get(run.name)
@@ -82,26 +77,17 @@ class SweepRunner:
         try:
             done = self._launcher.start(run)
         except OSError as error:
-            if isinstance(error, BlockingIOError) and self._may_wait():
-                if self._complaint != str(error):
-                    self._complaint = str(error)
-                    self._say(f"{run.name} waits ({error})")
+            if isinstance(error, BlockingIOError) and self._refusals.may_wait(f"{run.name} waits ({error})"):
                 return False
             self._states[run.name] = "failed"
-            self._num_refusals = 0  # the others may wait as long
             self._say(f"failed {run.name}: it cannot be started ({error})")
         else:
-            self._num_refusals = 0
             self._states[run.name] = "running"
             self._say(f"{done} {run.name}")
+        self._refusals.reset()  # the others may wait as long
         return True
 
-    def _may_wait(self) -> bool:
-        """Whether a start that was refused may be tried again."""
-        self._num_refusals = self._num_refusals + 1 if self._launcher.is_empty else 0
-        return self._num_refusals < MOST_REFUSALS
-
-    def _end(self, run: SweepRun, status: int, *, is_stopping: bool = False) -> None:
+    def _end(self, run: SweepRun, status: int, is_stopping: bool) -> None:
         if status == 0:
             self._states[run.name] = "done"
             self._say(f"done {run.name}")

@@ -1,4 +1,4 @@
-"""What lies in the directory of a sweep or a search beside the runs themselves."""
+"""Finds and makes the files beside the runs in the directory of a sweep or a search."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def require_no_run(directory: Path, file: Path) -> None:
 
 
 def make_directory(directory: Path) -> None:
-    """That of the runs. Raises ValueError where it cannot be made, or where a log in it is a link."""
+    """Makes the directory of the runs. Raises ValueError if it cannot be made, or if a log in it is a link."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -142,9 +142,9 @@ def _search(flags: TuneFlags, search: Search, directory: Path, end: int, launche
         say(results.table(study, search))
         try:
             is_drawn = results.draw(directory / "search.png", study, search)
-        except OSError as error:
+        except ValueError as error:
             is_drawn = False
-            say(f"the picture cannot be written ({error})")
+            say(f"the picture is not drawn: {error}")
         if results.ranked(study):
             say(f"the best as a preset: sf-train --config {directory / 'best.yaml'}")
             if is_drawn:

@@ -1,4 +1,4 @@
-"""What a run has reached by given env steps, read from its metrics as they are written."""
+"""Reads what a run has reached by given env steps from its metrics, as they are written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Curve:
         self._before: tuple[float, float] | None = None  # env steps and objective of the last record
 
     def read(self) -> None:
-        """What has been written since the last time. A line that is half written is read the next time."""
+        """Reads what has been written since the last time. A line that is half written is read the next time."""
         try:
             with self._metrics.open("rb") as file:
                 file.seek(self._offset)

@@ -1,9 +1,10 @@
-"""What a search has found: a table, the best as a preset, every trial as a row, and the importance of each flag."""
+"""Shows what a search found: a table, the best as a preset, every trial as a row, and the importance of each flag."""
 
 from __future__ import annotations
 
 import csv
 import io
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -87,35 +88,32 @@ def write_csv(path: Path, study: optuna.Study, search: Search) -> None:
 
 
 def draw(path: Path, study: optuna.Study, search: Search) -> bool:
-    """Every trial's value in its order, with the best so far, and the importance of each flag. False: nothing to draw.
+    """Draws every trial's value in its order, with the best so far, and the importance of each flag.
 
-    Needs matplotlib.
+    Returns False if there is nothing to draw. Raises ValueError if the file cannot be written. Needs matplotlib.
     """
     done = studies.completed(study)
     if not done:
         return False
     from matplotlib.figure import Figure  # noqa: PLC0415  the command says what to install before it starts
 
+    from sf.tools.report.style import house_style, save  # noqa: PLC0415
+
     shares = studies.importances(study)
-    figure = Figure(figsize=(9, 3.2), layout="constrained")
-    values, bars = figure.subplots(1, 2)
     numbers = [trial.number for trial in done]
     scores = [trial.value or 0.0 for trial in done]
     better = max if study.direction == optuna.study.StudyDirection.MAXIMIZE else min
-    best_so_far = [better(scores[: idx + 1]) for idx in range(len(scores))]
-    values.plot(numbers, scores, "o", color="#6b8fb5", label="trial")
-    values.step(numbers, best_so_far, where="post", color="#b5533c", label="best so far")
-    values.set_xlabel("trial")
-    values.set_ylabel(search.objective)
-    values.legend(frameon=False)
     names = sorted(shares, key=lambda name: shares[name])
-    bars.barh(names, [shares[name] for name in names], color="#6b8fb5")
-    bars.set_xlabel("importance" if shares else "importance: too few trials to say")
-    for axes in (values, bars):
-        axes.spines[["top", "right"]].set_visible(False)
-    with io.BytesIO() as png:
-        figure.savefig(png, format="png", dpi=150)
-        write_atomically(path, png.getvalue())
+    with house_style():
+        figure = Figure(figsize=(9, 3.2), layout="constrained")
+        values, bars = figure.subplots(1, 2)
+        values.plot(numbers, scores, "o", label="trial")
+        values.step(numbers, list(itertools.accumulate(scores, better)), where="post", label="best so far")
+        values.set(xlabel="trial", ylabel=search.objective)
+        values.legend()
+        bars.barh(names, [shares[name] for name in names])
+        bars.set_xlabel("importance" if shares else "importance: too few trials to say")
+    save(figure, path)
     return True
 
 

@@ -1,4 +1,4 @@
-"""From the YAML file of a search to what Optuna chooses.
+"""Reads the YAML file of a search, from which Optuna chooses.
 
 flags:                      # of every run
   env: CartPole-v1
@@ -60,32 +60,22 @@ class Range:
         """Values that the flag has to take."""
         return [int(self.low), int(self.high)] if self.is_whole else [self.low, self.high]
 
-    @property
-    def num(self) -> float:
-        """How many values there are: infinite without a step."""
-        step = self._step
-        return math.inf if step is None else math.floor((self.high - self.low) / step + _ROUNDING) + 1
-
-    def nth(self, idx: int) -> Any:
-        """The values from the lowest on, where there is a step."""
-        value = self.low + idx * (self._step or 0.0)
-        return int(value) if self.is_whole else value
-
     def draw(self, rng: random.Random) -> Any:
-        """Without what a sampler has learned."""
+        """Draws a value without what a sampler has learned."""
         if self.log:
             value = math.exp(rng.uniform(math.log(self.low), math.log(self.high)))
             return round(value) if self.is_whole else min(max(value, self.low), self.high)
-        return rng.uniform(self.low, self.high) if self._step is None else self.nth(rng.randrange(int(self.num)))
-
-    @property
-    def _step(self) -> float | None:
-        return self.step or (1.0 if self.is_whole else None)
+        step = self.step or (1.0 if self.is_whole else None)
+        if step is None:
+            return rng.uniform(self.low, self.high)
+        num_steps = math.floor((self.high - self.low) / step + _ROUNDING)
+        value = self.low + step * rng.randint(0, num_steps)
+        return int(value) if self.is_whole else value
 
 
 @dataclass(frozen=True)
 class Choices:
-    """One of some values."""
+    """Values of which one is chosen."""
 
     values: tuple[Any, ...]
 
@@ -97,13 +87,6 @@ class Choices:
     @property
     def examples(self) -> list[Any]:
         return list(self.values)
-
-    @property
-    def num(self) -> float:
-        return len(self.values)
-
-    def nth(self, idx: int) -> Any:
-        return self.values[idx]
 
     def draw(self, rng: random.Random) -> Any:
         return rng.choice(self.values)
@@ -136,7 +119,7 @@ class Search:
         return {name: values.draw(rng) for name, values in self.space.items()}
 
     def stored(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
-        """What a study calls these values."""
+        """Returns what a study calls these values."""
         return {name: _storable(value) for name, value in chosen.items()}
 
     def runs(self, number: int, chosen: Mapping[str, Any]) -> list[SweepRun]:
@@ -160,7 +143,7 @@ class Search:
         ]
 
     def fingerprint(self) -> str:
-        """What may not change while a study goes on."""
+        """Returns a text of what may not change while a study goes on."""
         kept = {name: value for name, value in self.flags.items() if name != "num_workers"}
         space = {name: vars(values) for name, values in self.space.items()}
         return json.dumps([kept, space, self.seeds, self.objective, self.direction], default=str, sort_keys=True)
@@ -179,12 +162,19 @@ def read_search(path: Path) -> Search:
         if name in flags and name in space:
             raise UsageError(f"{path}: {name} is under flags and under search: leave it out of one of them")
     require_values(path, flags)
+    num_trials, objective = found.get("trials", 30), found.get("objective", "mean_return")
+    if type(num_trials) is not int or not 1 <= num_trials <= _MOST_TRIALS:
+        raise UsageError(
+            f"{path}: trials is {reprlib.repr(num_trials)}: it must be a number from 1 to {_MOST_TRIALS:,}"
+        )
+    if not isinstance(objective, str):
+        raise UsageError(f"{path}: objective is {reprlib.repr(objective)}: it must be the name of a recorded number")
     return Search(
         flags=checked(Config, flags, str(path)),
         space={name: _values(path, name, values) for name, values in space.items()},
-        num_trials=_num_trials(path, found.get("trials", 30)),
+        num_trials=num_trials,
         seeds=tuple(seeds_of(path, found.get("seeds", 1))),
-        objective=_objective(path, found.get("objective", "mean_return")),
+        objective=objective,
         direction=_one_of(path, found, "direction", ("maximize", "minimize")),
         sampler=_one_of(path, found, "sampler", ("tpe", "random", "gp")),
         pruner=_one_of(path, found, "pruner", ("median", "hyperband", "none")),
@@ -233,18 +223,6 @@ def _range(path: Path, name: str, found: Mapping[str, Any]) -> Range:
 
 def _storable(value: Any) -> str | int | float | bool | None:
     return value if isinstance(value, str | int | float | bool | None) else json.dumps(value, default=str)
-
-
-def _num_trials(path: Path, num: Any) -> int:
-    if type(num) is not int or not 1 <= num <= _MOST_TRIALS:
-        raise UsageError(f"{path}: trials is {reprlib.repr(num)}: it must be how many, from 1 to {_MOST_TRIALS:,}")
-    return num
-
-
-def _objective(path: Path, name: Any) -> str:
-    if not isinstance(name, str):
-        raise UsageError(f"{path}: objective is {reprlib.repr(name)}: it must be the name of a number in metrics.jsonl")
-    return name
 
 
 def _one_of(path: Path, found: Mapping[str, Any], key: str, words: Sequence[Any]) -> Any:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,17 +44,19 @@ def open_study(search: Search, directory: Path, end: int, seed: int, parallel: i
             f"{path} cannot be read ({error}): put back a copy of it from before, or move {directory} away, which "
             "begins the search anew"
         ) from None
-    with _quiet():
-        study = optuna.create_study(
-            storage=storage,
-            study_name=directory.name,
-            direction=search.direction,
-            pruner=_pruner(search, end),
-            load_if_exists=True,
-        )
-        # A search that goes on draws other numbers than those that it has drawn already.
-        seeds = np.random.SeedSequence((seed, len(study.get_trials(deepcopy=False))))
-        study.sampler = _sampler(search, int(seeds.generate_state(1)[0]), parallel)
+    # Optuna tells its users what is experimental in it, and every trial.
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    study = optuna.create_study(
+        storage=storage,
+        study_name=directory.name,
+        direction=search.direction,
+        pruner=_pruner(search, end),
+        load_if_exists=True,
+    )
+    # A search that goes on draws other numbers than those that it has drawn already.
+    seeds = np.random.SeedSequence((seed, len(study.get_trials(deepcopy=False))))
+    study.sampler = _sampler(search, int(seeds.generate_state(1)[0]), parallel)
     before = study.user_attrs.get(_FINGERPRINT)
     if before is None:
         study.set_user_attr(_FINGERPRINT, search.fingerprint())
@@ -79,7 +80,7 @@ def importances(study: optuna.Study) -> dict[str, float]:
     values = [trial.value for trial in completed(study)]
     if len(values) < _TRIALS_BEFORE_IMPORTANCE or len(set(values)) == 1:
         return {}
-    with _quiet(), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of trials that are hardly better than others
         try:
             return optuna.importance.get_param_importances(
@@ -87,17 +88,6 @@ def importances(study: optuna.Study) -> dict[str, float]:
             )
         except (ValueError, RuntimeError):
             return {}
-
-
-def ask(study: optuna.Study) -> optuna.Trial:
-    with _quiet():
-        return study.ask()
-
-
-def choose(study: optuna.Study, params: Mapping[str, Any]) -> None:
-    """These are the parameters of the next trial that is asked for."""
-    with _quiet():
-        study.enqueue_trial(dict(params))
 
 
 def tell_unfit(study: optuna.Study, trial: optuna.Trial, why: str) -> None:
@@ -146,13 +136,12 @@ class _Journal(JournalFileBackend):
 
 
 def _sampler(search: Search, seed: int, parallel: int) -> optuna.samplers.BaseSampler:
-    with _quiet():
-        if search.sampler == "random":
-            return optuna.samplers.RandomSampler(seed=seed)
-        if search.sampler == "gp":
-            return optuna.samplers.GPSampler(seed=seed)
-        # Trials at once shall not all try the same.
-        return optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=parallel > 1)
+    if search.sampler == "random":
+        return optuna.samplers.RandomSampler(seed=seed)
+    if search.sampler == "gp":
+        return optuna.samplers.GPSampler(seed=seed)
+    # Trials at once shall not all try the same.
+    return optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=parallel > 1)
 
 
 def _pruner(search: Search, end: int) -> optuna.pruners.BasePruner:
@@ -164,12 +153,3 @@ def _pruner(search: Search, end: int) -> optuna.pruners.BasePruner:
     return optuna.pruners.MedianPruner(
         n_startup_trials=_TRIALS_BEFORE_PRUNING, n_warmup_steps=steps[_RUNGS_BEFORE_PRUNING - 1]
     )
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Optuna tells its users what is experimental in it, and every trial."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        yield

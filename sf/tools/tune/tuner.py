@@ -21,9 +21,9 @@ from sf.storage.run_dir import UNSAVED, RunDir
 from sf.storage.run_records import latest_record
 from sf.system.processes.stopping import Signals
 from sf.tools.sweep.grid import SweepRun
-from sf.tools.sweep.launchers.launcher import MOST_REFUSALS, Launcher
-from sf.tools.sweep.launchers.run_process import ASKED_TO_END
-from sf.tools.sweep.results import changed_setting, is_done, read_result
+from sf.tools.sweep.launchers.launcher import Launcher, Refusals, watch
+from sf.tools.sweep.launchers.training_job import ASKED_TO_END
+from sf.tools.sweep.results import is_done, read_result, require_same_settings
 from sf.tools.tune import study as studies
 from sf.tools.tune.curve import Curve
 from sf.tools.tune.search import Search
@@ -74,34 +74,27 @@ class Tuner:
         self._open = [self._opened(trial) for trial in studies.unfinished(study)]
         self._num_asked = studies.num_asked(study)
         self._num_unfit = 0  # trials in a row whose flags do not go together
-        self._num_refusals = 0  # looks in a row at which no run was under way, and none could be started
-        self._complaint: str | None = None
+        self._refusals = Refusals(launcher, say)
         if self._num_asked:
             self._say(f"goes on: {self._num_asked - len(self._open)} trials are over, {len(self._open)} under way")
 
     def run(self, signals: Signals) -> None:
-        """Until there are as many trials as there shall be, or a signal."""
-        try:
-            while signals.first is None:
-                has_started_all = self._start_runs()
-                if has_started_all and self._launcher.is_empty:
-                    break
-                for run, status in self._launcher.wait(signals):
-                    self._ended(run, status)
+        """Run trials until there are as many as there shall be, or a signal."""
+
+        def look() -> None:
+            if signals.first is None:
                 self._prune()
-                self._show()
-        finally:
-            for run, status in self._launcher.stop(signals):
-                self._ended(run, status, is_stopping=True)
             self._show()
 
+        watch(self._launcher, signals, self._start_runs, self._ended, look)
+
     def _start_runs(self) -> bool:
-        """Those that there are places for. False: one could not be started now, and waits for the next look."""
+        """Start runs where there are places. Returns whether one could not be started now, and waits."""
         while self._launcher.has_place:
             trial = next((trial for trial in self._open if trial.waiting), None)
             if trial is None:
                 if self._num_asked >= self._search.num_trials:
-                    return True
+                    return False
                 trial = self._asked()
                 self._num_asked += 1
                 self._open.append(trial)
@@ -115,26 +108,27 @@ class Tuner:
             self._require_same_settings(run)
             trial.running.append(run)
             if is_done(run, self._run_dir(run)):  # it ended while the search was being ended
-                self._ended(run, 0)
+                self._ended(run, 0, is_stopping=False)
                 continue
             try:
                 done = self._launcher.start(run)
             except OSError as error:
                 trial.running.remove(run)
                 trial.waiting.insert(0, run)
-                self._refused(f"{run.name} cannot be started ({error})")
-                return False
-            else:
-                self._num_refusals, self._complaint = 0, None
-                chosen = ", ".join(f"{name} {_short(value)}" for name, value in run.point.items())
-                self._say(f"{done} {run.name}: {chosen}")
-        return True
+                complaint = f"{run.name} cannot be started ({error})"
+                if not self._refusals.may_wait(f"{complaint}: trying again"):
+                    raise UsageError(f"{complaint}: fix that, and the same command goes on") from None
+                return True
+            self._refusals.reset()
+            chosen = ", ".join(f"{name} {_short(value)}" for name, value in run.point.items())
+            self._say(f"{done} {run.name}: {chosen}")
+        return False
 
     def _asked(self) -> _Trial:
         """A new one, drawn at random where the sampler has chosen what does not go together time and again."""
         if self._num_unfit >= _MOST_SAMPLED:
-            studies.choose(self._study, self._search.stored(self._fit_point()))
-        return self._opened(studies.ask(self._study))
+            self._study.enqueue_trial(self._search.stored(self._fit_point()))
+        return self._opened(self._study.ask())
 
     def _fit_point(self) -> dict[str, Any]:
         rng = random.Random(self._num_asked)
@@ -146,7 +140,7 @@ class Tuner:
         raise UsageError(f"none of {_MOST_DRAWN} combinations of values can run: {why_unfit}")
 
     def _why_unfit(self, run: SweepRun) -> str | None:
-        """What sf-train would say of flags that do not go together."""
+        """Returns what sf-train would say of flags that do not go together."""
         try:
             run.configured(self._directory)
         except ValueError as error:
@@ -161,28 +155,12 @@ class Tuner:
         studies.tell_unfit(self._study, trial.trial, why)
         self._say(f"trial {trial.trial.number}: its values do not go together, so others are drawn ({why})")
 
-    def _refused(self, complaint: str) -> None:
-        """Raises UsageError after the last of many looks."""
-        if self._launcher.is_empty:
-            self._num_refusals += 1
-        if self._num_refusals == MOST_REFUSALS:
-            raise UsageError(f"{complaint}: mend that, and the same command goes on")
-        if complaint != self._complaint:
-            self._complaint = complaint
-            self._say(f"{complaint}: trying again")
-
     def _require_same_settings(self, run: SweepRun) -> None:
-        """Raises UsageError where the run that is there is one of another study."""
+        """Raises UsageError if the run that is there is one of another study."""
         run_dir = self._run_dir(run)
-        if not run_dir.config.is_file():
-            return
-        config = run.configured(self._directory, str(run_dir.path))
-        found = changed_setting(run, config, run_dir)
-        if found is not None:
-            raise UsageError(
-                f"{run_dir.path} was trained with {found.name} {found.before}, and its trial now has {found.today}: it "
-                f"is a run of another study, so rename the file of the search, or move {self._directory} away"
-            )
+        if run_dir.config.is_file():
+            advice = f"it is of another study, so rename the file of the search, or move {self._directory} away"
+            require_same_settings(run, run.configured(self._directory, str(run_dir.path)), run_dir, advice)
 
     def _opened(self, trial: optuna.Trial) -> _Trial:
         runs = self._search.runs(trial.number, self._search.suggest(trial))
@@ -200,7 +178,7 @@ class Tuner:
     def _run_dir(self, run: SweepRun) -> RunDir:
         return RunDir(self._directory / run.name)
 
-    def _ended(self, run: SweepRun, status: int, *, is_stopping: bool = False) -> None:
+    def _ended(self, run: SweepRun, status: int, is_stopping: bool) -> None:
         """is_stopping: the search is: a run that ends with any status but 0 has been asked to, or killed."""
         trial = next(trial for trial in self._open if run in trial.running)
         if trial.is_pruned:
@@ -238,7 +216,7 @@ class Tuner:
         near = [] if "/" in name else difflib.get_close_matches(name, record, n=1)
         if near and not is_stopping and not studies.completed(self._study):
             raise UsageError(
-                f"objective is {name}, which {run.name} has not recorded: did you mean {near[0]}? Mend the file, and "
+                f"objective is {name}, which {run.name} has not recorded: did you mean {near[0]}? Correct it, and "
                 f"move {self._directory} away, whose study is one of {name}"
             )
         return f"{run.name} has no {name}: name a number of its metrics.jsonl"

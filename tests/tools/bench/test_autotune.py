@@ -21,25 +21,13 @@ def machine(settings):
     return fps
 
 
-def test_it_finds_the_top_of_a_hill():
-    assert search(machine).climb(START, TUNED) == {
-        **START,
-        "num_envs_per_worker": 32,
-        "batch_size": 512,
-        "num_workers": 4,
-    }
-
-
-def test_nothing_is_tried_twice():
+def test_it_finds_the_top_of_a_hill_and_tries_nothing_twice():
     found = search(machine)
-    found.climb(START, TUNED)
+    best = {**START, "num_envs_per_worker": 32, "batch_size": 512, "num_workers": 4}
+    assert found.climb(START, TUNED) == best
     tried = [tuple(settings.values()) for settings, _ in found.trials]
     assert len(tried) == len(set(tried))
-
-
-def test_what_was_given_is_left_alone():
-    best = search(machine).climb(START, ["batch_size"])
-    assert best == {**START, "batch_size": 512}
+    assert search(machine).climb(START, ["batch_size"]) == {**START, "batch_size": 512}  # the others were given
 
 
 def test_differences_within_the_noise_are_not_followed():
@@ -65,11 +53,10 @@ def test_settings_that_do_not_work_are_passed_over():
 def test_what_does_not_work_never_wins():
     assert search(lambda s: 0.0 if s == START else failing(s)).climb(START, TUNED) == START
     assert search(lambda _: 0.0).climb(START, TUNED) == START
-
-
-def test_a_start_that_does_not_work_is_said():
     with pytest.raises(ValueError, match="no room"):
         search(failing).climb(START, TUNED)
+    with pytest.raises(ValueError, match="neither the start nor the fastest"):
+        search(failing).confirm(START, {**START, "num_workers": 4})
 
 
 def test_it_ends_when_its_time_is_up():
@@ -79,18 +66,12 @@ def test_it_ends_when_its_time_is_up():
     assert machine(best) == max(fps for _, fps in found.trials)
 
 
-def test_the_best_is_confirmed_against_the_start_in_turn():
-    found = search(machine)
-    best = {**START, "num_workers": 4}
-    assert found.confirm(START, best) == (best, pytest.approx(2**0.5), None)
-
-
 @pytest.mark.parametrize(
     ("fps_of_start", "fps_of_best", "chosen", "why"),
     [
-        (1000.0, None, "start", "the fastest settings did not work when they were measured again"),
-        (1000.0, 900.0, "start", "what seemed to be faster was noise (0.90 times the start"),
-        (None, 1000.0, "best", "the start did not work when it was measured again"),
+        (1000.0, None, "start", "the fastest settings did not work"),
+        (1000.0, 900.0, "start", "what seemed to be faster was noise (0.90 times"),
+        (None, 1000.0, "best", "the start did not work"),
     ],
 )
 def test_what_fails_or_is_slower_when_it_is_measured_again_is_not_recommended(fps_of_start, fps_of_best, chosen, why):
@@ -99,14 +80,10 @@ def test_what_fails_or_is_slower_when_it_is_measured_again_is_not_recommended(fp
     def measure(settings):
         return (fps_of_start if settings == START else fps_of_best) or failing(settings)
 
+    assert search(machine).confirm(START, best) == (best, pytest.approx(2**0.5), None)  # in turn
     choice = search(measure).confirm(START, best)
     assert choice[:2] == ({"start": START, "best": best}[chosen], None)
     assert choice.why.startswith(why)
-
-
-def test_where_nothing_works_when_it_is_measured_again_nothing_is_recommended():
-    with pytest.raises(ValueError, match="neither the start nor the fastest settings worked"):
-        search(failing).confirm(START, {**START, "num_workers": 4})
 
 
 def test_the_start_is_what_the_run_would_be():

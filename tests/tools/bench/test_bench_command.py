@@ -1,18 +1,12 @@
 """sf-bench: what it is told, and what becomes of it."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
 from sf.run.children.verdict import ChildError
 from sf.system.machine import cores
 from sf.tools.bench import command, layers, programs
-
-
-def run_command(monkeypatch, *arguments):
-    monkeypatch.setattr("sys.argv", ["sf-bench", *map(str, arguments)])
-    command.main()
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +30,11 @@ def measured(monkeypatch):
     return found
 
 
-def test_layers_are_measured_with_the_flags_of_a_run(measured, monkeypatch, tmp_path, capsys):
+def test_layers_are_measured_with_the_flags_of_a_run(measured, compiled, monkeypatch, tmp_path, capsys, status_of):
+    monkeypatch.setattr(cores, "cpu_quota", lambda: 1.0)  # of a container
     out = tmp_path / "new" / "result.json"
     flags = ["--env", "toy_bandit", "--rollout=16", "--async-rl", "False"]
-    run_command(monkeypatch, *flags, "--layers", "simulation", "training", "--rounds", 2, "--json", out)
+    assert status_of(command.main, *flags, "--layers", "simulation", "training", "--rounds", 2, "--json", out) == 0
     assert [seconds for _, seconds in measured] == [20.0] * 4
     config = measured[0][0].config
     assert (config.run.env, config.sampler.rollout, config.sampler.async_rl) == ("toy_bandit", 16, False)
@@ -48,46 +43,25 @@ def test_layers_are_measured_with_the_flags_of_a_run(measured, monkeypatch, tmp_
     assert result["flags"] == ["--env", "toy_bandit", "--rollout", "16", "--async_rl", "false"]
     assert [len(rounds) for rounds in result["results"].values()] == [2, 2]
     assert "100%" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "is_compiled"),
-    [
-        (["--layers", "simulation"], False),
-        (["--layers", "simulation", "training"], True),
-        (["--autotune", "--budget_s", 0.001], True),
-    ],
-)
-def test_networks_are_compiled_once_and_before_what_runs_them(arguments, is_compiled, compiled, measured, monkeypatch):
-    run_command(monkeypatch, "--env", "toy_bandit", *arguments)
-    assert compiled == ["toy_bandit"] * is_compiled
-
-
-def test_the_name_of_the_environment_is_printed_as_it_is(capsys):
-    sampler = SimpleNamespace(num_envs_per_worker=1)
-    config = SimpleNamespace(run=SimpleNamespace(env="own[/s]"), sampler=sampler)
-    command._print_layers(SimpleNamespace(config=config, num_workers=1, num_cores=2, device="cpu"), {})
-    assert "own[/s]: 1 workers" in capsys.readouterr().out
-
-
-def test_cores_are_those_that_a_container_grants(measured, monkeypatch, tmp_path):
-    monkeypatch.setattr(cores, "cpu_quota", lambda: 1.0)
-    run_command(monkeypatch, "--env", "toy_bandit", "--layers", "simulation", "--json", tmp_path / "result.json")
-    assert json.loads((tmp_path / "result.json").read_text())["cores"] == 1
+    assert result["cores"] == 1
+    assert compiled == ["toy_bandit"]  # once, and before what runs the network
+    assert status_of(command.main, *flags, "--layers", "simulation") == 0
+    assert compiled == ["toy_bandit"]
 
 
 @pytest.mark.parametrize("switch", [["--autotune"], ["--autotune", "true"]])
-def test_what_is_named_is_not_tuned(switch, measured, monkeypatch, capsys):
+def test_what_is_named_is_not_tuned(switch, measured, compiled, status_of, capsys):
     default = 512
-    run_command(monkeypatch, "--env", "toy_bandit", *switch, "--batch_size", default, "--num_workers", 2)
+    assert status_of(command.main, "--env", "toy_bandit", *switch, "--batch_size", default, "--num_workers", 2) == 0
     plans = [plan.config for plan, _ in measured]
     assert {config.learner.batch_size for config in plans} == {default}
     assert {config.sampler.num_envs_per_worker for config in plans} == {4, 8, 16}
     best = f"sf-train --env toy_bandit --num_workers 2 --batch_size {default} --num_envs_per_worker 8"
     assert f"{best} --policy_workers_per_policy 1\n" in capsys.readouterr().out
+    assert compiled == ["toy_bandit"]
 
 
-def test_settings_that_fail_when_they_are_measured_again_are_not_recommended(monkeypatch, capsys, tmp_path):
+def test_settings_that_fail_when_they_are_measured_again_are_not_recommended(monkeypatch, capsys, tmp_path, status_of):
     measured = []
 
     def measure(plan, seconds):
@@ -99,22 +73,20 @@ def test_settings_that_fail_when_they_are_measured_again_are_not_recommended(mon
 
     monkeypatch.setattr(layers, "LAYERS", {"training": measure})
     given = ["--num_workers", 2, "--batch_size", 512, "--policy_workers_per_policy", 1]
-    run_command(monkeypatch, "--env", "toy_bandit", "--autotune", *given, "--json", tmp_path / "found.json")
+    assert status_of(command.main, "--env", "toy_bandit", "--autotune", *given, "--json", tmp_path / "found.json") == 0
     out, said = capsys.readouterr()
     assert "--num_envs_per_worker 8\n" in out
-    assert "the fastest settings did not work when they were measured again" in said
+    assert "the fastest settings did not work" in said
     found = json.loads((tmp_path / "found.json").read_text())
     assert (found["best"]["num_envs_per_worker"], found["ratio_to_start"]) == (8, None)
 
 
-def test_a_start_that_fails_is_said_in_one_sentence(monkeypatch, capsys):
+def test_a_start_that_fails_is_said_in_one_sentence(monkeypatch, capsys, status_of):
     def fail(plan, seconds):
         raise ChildError("learner-0: too little memory\n\nTraceback")
 
     monkeypatch.setattr(layers, "LAYERS", {"training": fail})
-    with pytest.raises(SystemExit) as end:
-        run_command(monkeypatch, "--env", "toy_bandit", "--autotune")
-    assert end.value.code == 2
+    assert status_of(command.main, "--env", "toy_bandit", "--autotune") == 2
     said = capsys.readouterr().err
     assert "error: learner-0: too little memory" in said
     assert "Traceback" not in said
@@ -124,18 +96,16 @@ def test_a_start_that_fails_is_said_in_one_sentence(monkeypatch, capsys):
     ("arguments", "sentence"),
     [
         (["--autotun", "1"], "--autotun"),
-        (["--num_worker", "1"], "--num_worker"),
-        (["--rounds", "0"], "rounds is 0: at least 1"),
-        (["--seconds", "0"], "seconds is 0.0: a number of seconds above 0"),
-        (["--seconds", "-1"], "seconds is -1.0"),
-        (["--budget_s", "nan"], "budget_s is 'nan': it must be a finite number"),
+        (["--rounds", "0"], "rounds is 0"),
+        (["--seconds", "0"], "seconds is 0.0"),
+        (["--budget_s", "nan"], "budget_s is 'nan'"),
         (["--layers"], "layers is empty"),
         (["--json", "{here}"], "cannot be written"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_is_measured(arguments, sentence, measured, tmp_path, monkeypatch, capsys):
-    with pytest.raises(SystemExit) as end:
-        run_command(monkeypatch, "--env", "toy_bandit", *(argument.format(here=tmp_path) for argument in arguments))
-    assert end.value.code == 2
+def test_what_is_wrong_is_said_and_nothing_is_measured(arguments, sentence, measured, tmp_path, status_of, capsys):
+    assert (
+        status_of(command.main, "--env", "toy_bandit", *(argument.format(here=tmp_path) for argument in arguments)) == 2
+    )
     assert sentence in " ".join(capsys.readouterr().err.split())
     assert measured == []

@@ -33,7 +33,7 @@ def test_a_gpu_that_was_asked_for_and_is_not_seen_fails_and_nothing_else_does(mo
     needs = {device: needs_of(Config().replace(device=device)) for device in ("auto", "cpu", "cuda")}
     assert gpu.seen(needs["auto"]) == "none: networks run on the CPU"
     assert "none is wanted" in gpu.seen(needs["cpu"])
-    with pytest.raises(ProbeError, match=r"--device is cuda, and torch .* sees none"):
+    with pytest.raises(ProbeError, match="--device is cuda"):
         gpu.seen(needs["cuda"])
     monkeypatch.setattr(gpu.Path, "glob", lambda self, pattern: ["/dev/nvidia0"])
     with pytest.raises(ProbeError, match="the machine has an NVIDIA GPU"):
@@ -63,8 +63,8 @@ def test_memory_of_two_processes_is_tried_in_both_directions_and_over_the_death_
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (lambda memory: (0.0, 0.0), "the owner wrote 1, and the other process read from 0 to 0"),
-        (lambda memory: (1.0, 1.0), "the other process wrote -1, and the owner read from 0, 0"),
+        (lambda memory: (0.0, 0.0), "read from 0 to 0"),
+        (lambda memory: (1.0, 1.0), "the other process wrote -1"),
     ],
 )
 def test_memory_that_is_a_copy_is_noticed(answer, sentence):

@@ -9,7 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from sf.config import Config
-from sf.tools.check import environments, gpu, machine, software
+from sf.tools.check import environments, gpu, machine
 from sf.tools.check.command import needs_of
 from sf.tools.check.probe import ProbeError
 
@@ -21,18 +21,10 @@ def needs(tmp_path):
     return needs_of(Config().replace(train_dir=str(tmp_path / "runs"), num_workers=2))
 
 
-@pytest.mark.parametrize(
-    "probe",
-    [
-        machine.shared_memory,
-        machine.descriptors,
-        machine.pipes,
-        machine.death_signal,
-        machine.writing,
-        machine.shm,
-    ],
-    ids=lambda probe: probe.__name__,
-)
+PROBES = [machine.shared_memory, machine.descriptors, machine.pipes, machine.death_signal, machine.writing, machine.shm]
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.__name__)
 def test_it_passes_here_and_leaves_nothing(probe, needs, tmp_path):
     descriptors = len(os.listdir("/proc/self/fd"))
     assert probe(needs)
@@ -40,19 +32,24 @@ def test_it_passes_here_and_leaves_nothing(probe, needs, tmp_path):
     assert len(os.listdir("/proc/self/fd")) <= descriptors + 4  # of the probe of the death signal, whose process ends
 
 
-def test_too_few_descriptors_are_noticed(needs, monkeypatch):
-    monkeypatch.setattr(machine.resource, "getrlimit", lambda which: (64, 64))
-    with pytest.raises(ProbeError, match="2 workers need about 94, and the hard limit is 64"):
-        machine.descriptors(needs)
-
-
-def test_pipes_that_are_not_granted_are_noticed(needs, monkeypatch):
+def test_what_the_machine_does_not_grant_is_noticed(needs, tmp_path, monkeypatch):
     def refuse(capacity):
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
+    monkeypatch.setattr(machine.resource, "getrlimit", lambda which: (64, 64))
+    with pytest.raises(ProbeError, match="2 workers need about 94, and the"):
+        machine.descriptors(needs)
     monkeypatch.setattr(machine, "PipeQueue", refuse)
-    with pytest.raises(ProbeError, match=r"Operation not permitted.*pipe-user-pages-soft"):
+    with pytest.raises(ProbeError, match=r"Operation not permitted.*pipe-user-"):
         machine.pipes(needs)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(1 << 40, 1 << 40, 1000))
+    with pytest.raises(ProbeError, match="GiB left"):
+        machine.writing(needs)
+    with pytest.raises(ProbeError, match="0 KiB are free, and 16 Doom"):
+        machine.shm(needs)
+    monkeypatch.setattr(machine.os, "access", lambda path, how: False)
+    with pytest.raises(ProbeError, match=f"{tmp_path} cannot be written"):
+        machine.writing(needs)
 
 
 def test_a_kernel_that_lets_children_outlive_their_parent_is_noticed(needs, monkeypatch):
@@ -69,22 +66,8 @@ def test_less_time_than_that_of_all_cores_is_noticed(granted, needs, monkeypatch
     if granted is None:
         assert machine.cpu_quota(needs) == "all the time of 3 cores"
     else:
-        with pytest.raises(ProbeError, match=f"3 cores are there, and the time of {granted:g} is granted"):
+        with pytest.raises(ProbeError, match=f"the time of {granted:g} is granted"):
             machine.cpu_quota(needs)
-
-
-def test_a_full_disk_and_a_full_shm_are_noticed(needs, monkeypatch):
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(1 << 40, 1 << 40, 1000))
-    with pytest.raises(ProbeError, match="GiB left"):
-        machine.writing(needs)
-    with pytest.raises(ProbeError, match="0 KiB are free, and 16 Doom engines take 2048"):
-        machine.shm(needs)
-
-
-def test_a_folder_that_cannot_be_written_is_noticed(needs, tmp_path, monkeypatch):
-    monkeypatch.setattr(machine.os, "access", lambda path, how: False)
-    with pytest.raises(ProbeError, match=f"{tmp_path} cannot be written"):
-        machine.writing(needs)
 
 
 def test_a_frame_of_one_colour_is_noticed(monkeypatch):
@@ -99,10 +82,10 @@ def test_a_frame_of_one_colour_is_noticed(monkeypatch):
 
 
 def test_versions_that_are_not_asked_for_are_named():
-    assert software._complaint(Requirement("numpy>=1")) is None
-    assert "numpy is " in software._complaint(Requirement("numpy<1"))
-    assert software._complaint(Requirement("no-such-package>=1")) == "no-such-package is missing"
-    names = {requirement.name for requirement in software._requirements()}
+    assert machine._complaint(Requirement("numpy>=1")) is None
+    assert "numpy is " in machine._complaint(Requirement("numpy<1"))
+    assert machine._complaint(Requirement("no-such-package>=1")) == "no-such-package is missing"
+    names = {requirement.name for requirement in machine._requirements()}
     assert {"torch", "vizdoom"} <= names
     assert "pytest" not in names
 
@@ -112,8 +95,8 @@ def test_a_driver_is_recognised(tmp_path, monkeypatch):
     path.write_text(
         "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\nGCC version: 13\n"
     )
-    monkeypatch.setattr(software, "_DRIVER", path)
-    assert software._driver() == "NVIDIA driver 580.65.06"
+    monkeypatch.setattr(machine, "_DRIVER", path)
+    assert machine._driver() == "NVIDIA driver 580.65.06"
 
 
 def test_a_cpu_without_bfloat16_is_noticed(needs, monkeypatch):

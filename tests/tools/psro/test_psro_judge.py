@@ -56,25 +56,8 @@ def test_other_games_are_judged_by_matches():
     assert by_matches.exploitability(players, {"a": 1.0}) is None
 
 
-def test_an_agent_that_joins_no_match_is_one_sentence(monkeypatch):
-    alone = Evaluation("return", [Played(n, 0, n % 2, 1.0, 1, 1, {}) for n in range(4)])
-    monkeypatch.setattr(judge_module, "evaluate", lambda task, on_progress: alone)
-    players = {"random": None, "a": untrained("toy_match_rps", seed=1)}
-    with pytest.raises(UsageError, match="a and random never met in toy_match_rps, since an agent of it joins no mat"):
-        judge("toy_match_rps", 4).payoffs("a", players, ["random"])
-
-
-def test_each_pair_plays_its_matches_once_and_is_judged_by_whole_matches(monkeypatch):
+def test_each_pair_plays_once_with_seeds_of_its_own_and_is_judged_by_whole_matches(monkeypatch):
     met = Evaluation("return", [Played(0, 0, 0, 1.0, 1, 1, {})] * 3 + [Played(0, 1, 1, 2.0, 1, 1, {})])
-    tasks = []
-    monkeypatch.setattr(judge_module, "evaluate", lambda task, on_progress: tasks.append(task) or met)
-    players = {"random": None, "a": untrained("toy_match_rps", seed=1)}
-    assert judge("toy_match_rps", 4).payoffs("a", players, ["random"]) == [0.5]
-    assert len(tasks) == 1
-
-
-def test_each_pair_has_seeds_of_its_own_which_follow_from_that_of_the_search(monkeypatch):
-    met = Evaluation("return", [Played(0, agent_idx, agent_idx, 1.0, 1, 1, {}) for agent_idx in range(2)])
     seeds = []
     monkeypatch.setattr(judge_module, "evaluate", lambda task, on_progress: seeds.append(task.seed) or met)
     players = dict.fromkeys(("random", "a", "b"), untrained("toy_match_rps", seed=1))
@@ -82,13 +65,16 @@ def test_each_pair_has_seeds_of_its_own_which_follow_from_that_of_the_search(mon
     def seeds_of(seed):
         seeds.clear()
         by_matches = judge("toy_match_rps", 4, seed=seed)
-        by_matches.payoffs("a", players, ["random"])
+        assert by_matches.payoffs("a", players, ["random"]) == [0.5]
         by_matches.payoffs("b", players, ["random", "a"])
         return [*seeds]
 
     first, other = seeds_of(1), seeds_of(2)
     assert seeds_of(1) == first
     assert len({*first, *other}) == 6
+    met.episodes[:] = [Played(n, 0, n % 2, 1.0, 1, 1, {}) for n in range(4)]  # an agent joins no match
+    with pytest.raises(UsageError, match="a and random never met"):
+        judge("toy_match_rps", 4).payoffs("a", players, ["random"])
 
 
 def test_the_time_between_matches_is_not_taken_for_matches_without_an_end(monkeypatch):
@@ -111,17 +97,16 @@ def test_the_time_between_matches_is_not_taken_for_matches_without_an_end(monkey
     assert said == []
 
 
-def test_a_game_that_is_too_large_is_said_and_judged_by_matches():
+@pytest.mark.parametrize(
+    ("env", "flags", "why"),
+    [
+        ("openspiel:connect_four", {}, "exploitability is not known"),
+        ("openspiel:kuhn_poker", {"core": "gru"}, "recurrent"),
+    ],
+)
+def test_a_game_that_is_too_large_and_policies_that_remember_are_judged_by_matches(env, flags, why):
     pytest.importorskip("pyspiel")
     said = []
-    assert isinstance(judge("openspiel:connect_four", 50, said.append), ByMatches)
-    assert "Payoffs are those of 50 matches a pair, and exploitability is not known" in said[0]
-
-
-def test_policies_that_remember_are_judged_by_matches():
-    pytest.importorskip("pyspiel")
-    said = []
-    found = judge("openspiel:kuhn_poker", say=said.append, core="gru")
-    assert isinstance(found, ByMatches)
+    assert isinstance(judge(env, 50, said.append, **flags), ByMatches)
     assert len(said) == 1
-    assert "a best response has a recurrent network" in said[0]
+    assert why in said[0]

@@ -21,13 +21,8 @@ def labels(runs, by=()):
 
 def test_seeds_are_one_experiment_wherever_and_however_long_they_run():
     runs = [run("a", seed=1), run("b", seed=2, device="cpu", train_for_env_steps=50, learner_threads=1)]
-    assert labels(runs) == {"": ["a", "b"]}
-
-
-def test_seeds_that_are_watched_in_different_ways_are_one_experiment():
-    runs = [run(f"{seed}", seed=seed, with_wandb=seed > 1, wandb_tags=(f"seed{seed}",)) for seed in (1, 2)]
-    runs.append(run("3", seed=3, eval_every_env_steps=1000, wandb_group="all", wandb_project="p", wandb_entity="me"))
-    assert labels(runs) == {"": ["1", "2", "3"]}
+    runs.append(run("c", seed=3, eval_every_env_steps=1000, with_wandb=True, wandb_group="all", reward_scale=1))
+    assert labels(runs) == {"": ["a", "b", "c"]}
 
 
 def test_a_label_names_what_differs_and_nothing_else():
@@ -36,10 +31,6 @@ def test_a_label_names_what_differs_and_nothing_else():
         "learning_rate 0.001": ["0.001_1", "0.001_2"],
         "learning_rate 0.00025": ["0.00025_1", "0.00025_2"],
     }
-
-
-def test_whole_numbers_in_a_preset_are_the_same_settings():
-    assert labels([run("a", reward_scale=1), run("b", reward_scale=1.0)]) == {"": ["a", "b"]}
 
 
 @pytest.mark.parametrize(
@@ -78,14 +69,5 @@ def test_runs_of_one_name_are_told_apart_by_their_folders():
     assert list(labels(runs, ["experiment"])) == ["a/doom", "x/b/doom", "y/b/doom", "other"]
 
 
-def test_a_name_that_is_no_setting_is_one_sentence():
-    with pytest.raises(ValueError, match="no setting of these runs: did you mean learning_rate"):
-        group([run("a")], ["learnin_rate"])
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(True, "true"), (None, "none"), (1e-4, "0.0001"), ((64, 32), "64 32"), ("gru", "gru"), (7, "7")],
-)
-def test_a_setting_is_shown_as_one_types_it(value, text):
-    assert shown(value) == text
+def test_a_setting_is_shown_as_one_types_it():
+    assert [shown(value) for value in (True, None, 1e-4, (64, 32), "gru")] == ["true", "none", "0.0001", "64 32", "gru"]

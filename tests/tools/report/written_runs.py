@@ -28,13 +28,14 @@ def record(step, level, **more):
     }
 
 
-def write_run(directory, returns=None, summary=None, **flags):
-    """A run with a record for each return; None: thirty that rise."""
+def write_run(directory, returns=None, summary=None, records=None, **flags):
+    """A run with these records, or one for each return; None: thirty that rise."""
     run_dir = RunDir(directory)
     run_dir.prepare(Config().replace(**{"env": "toy_bandit", **flags}))
     levels = np.linspace(0.0, 10.0, 30) if returns is None else returns
-    lines = [json.dumps(record(idx + 1, level)) for idx, level in enumerate(levels)]
-    run_dir.metrics.write_text("".join(f"{line}\n" for line in lines))
+    if records is None:
+        records = [record(idx + 1, level) for idx, level in enumerate(levels)]
+    run_dir.metrics.write_text("".join(f"{json.dumps(each)}\n" for each in records))
     if summary is not None:
         run_dir.write_summary({**record(len(levels), 9.5), **summary})
     return directory

@@ -1,9 +1,9 @@
-import re
-
 import pytest
 
 from sf.tools.commands import cli
 from sf.tools.sweep.grid import read_sweep
+
+SEEDS = ["all", "[1,1]", "[0,4294967296]", "true", "0", "-1", "'3'", "1.0e+9", "[]", "[0,true]", "[-1]", "{a:1}"]
 
 
 def sweep(tmp_path, text):
@@ -22,9 +22,6 @@ def test_every_combination_has_every_seed(tmp_path):
         ({"rollout": 1, "async_rl": False}, 5),
     ]
     assert len({run.name for run in runs}) == 12
-
-
-def test_a_number_of_seeds_counts_from_zero(tmp_path):
     assert [run.seed for run in sweep(tmp_path, "flags: {env: a}\nseeds: 3\n")] == [0, 1, 2]
 
 
@@ -35,20 +32,11 @@ def test_arguments_are_as_on_a_command_line(tmp_path):
     words = "--env a --async_rl false --learning_rate 0.0001 --encoder_mlp_layers 64 32 --seed 0 --train_dir d"
     name = "learning_rate=1e-4_encoder_mlp_layers=64x32_seed=0"
     assert run.arguments("d") == [*words.split(), "--experiment", name]
-
-
-def test_numbers_that_yaml_reads_as_text_are_numbers(tmp_path):
-    (run,) = sweep(tmp_path, "flags: {env: toy_bandit, train_for_env_steps: 1e6, learning_rate: 3e-4}\n")
+    text = "{env: toy_faulty, env_kwargs: {faults: [raise]}, train_for_env_steps: 1e6, learning_rate: 3e-4}"
+    (run,) = sweep(tmp_path, f"flags: {text}\n")
     config = cli.parse(run.arguments("d"))
     assert (config.run.train_for_env_steps, config.learner.learning_rate) == (1_000_000, 3e-4)
-
-
-def test_options_of_the_environment_may_be_a_mapping(tmp_path):
-    (run,) = sweep(tmp_path, "flags: {env: toy_faulty, env_kwargs: {faults: [raise], probability: 0.5}}\n")
-    config = cli.parse(run.arguments("d"))
-    assert config.environment.kwargs == {"faults": ["raise"], "probability": 0.5}
-    (run,) = sweep(tmp_path, "flags: {env: a}\ngrid: {env_kwargs: [{map: a/b}]}\n")
-    assert run.name == "env_kwargs={-map----a-b-}_seed=0"
+    assert config.environment.kwargs == {"faults": ["raise"]}
 
 
 def test_a_long_value_has_a_name_that_file_systems_take(tmp_path):
@@ -61,11 +49,10 @@ def test_a_long_value_has_a_name_that_file_systems_take(tmp_path):
     assert names[0].endswith("_seed=0")
     for name in names:
         (tmp_path / f".{name}.lock").touch()
-
-
-def test_a_name_has_nothing_that_a_terminal_obeys(tmp_path):
-    (run,) = sweep(tmp_path, 'flags: {env: a}\ngrid: {encoder: ["a\\e[2J\\n\\0\\ud800"]}\n')
-    assert run.name == "encoder=a-[2J---_seed=0"
+    (run,) = sweep(
+        tmp_path, 'grid: {env: [ALE/Pong-v5], encoder: ["a\\e[2J\\n\\0\\ud800"], env_kwargs: [{map: a/b}]}\n'
+    )
+    assert run.name == "env=ALE-Pong-v5_encoder=a-[2J---_env_kwargs={-map----a-b-}_seed=0"
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"\x00\x01", None])
@@ -77,79 +64,37 @@ def test_a_file_that_is_no_text_is_said(tmp_path, content):
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("flags: {env: a, train-dir: b}", "sweep.yaml: unknown setting train-dir: did you mean train_dir?"),
-        ("flags: {env: a}\ngrid: {gama: [0.9]}", "sweep.yaml: unknown setting gama: did you mean gamma?"),
-    ],
-)
-def test_a_name_that_is_no_flag_is_said_with_the_nearest_one(text, sentence, tmp_path):
-    with pytest.raises(ValueError, match=re.escape(sentence)):
-        sweep(tmp_path, text)
-
-
-def test_a_name_of_a_directory_has_no_slash(tmp_path):
-    (run,) = sweep(tmp_path, "grid: {env: [ALE/Pong-v5]}\n")
-    assert run.name == "env=ALE-Pong-v5_seed=0"
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[1]", "mapping with the keys flags, grid, seeds"),
         ("flags: {env: a}\nparams: {}", "and no other"),
         ("flags: [env]", "flags must be a mapping"),
         ("flags: {gamma: 0.9}", "name an environment"),
+        ("grid: {env: [a, 3]}", "name an environment"),
         ("flags: {env: a, seed: 1}", "list the seeds under seeds"),
         ("flags: {env: a}\ngrid: {train_dir: [x]}", "train_dir is chosen by the command itself"),
-        ("flags: {env: a}\ngrid: {gamma: 0.9}", "gamma under grid is 0.9: it must be a list"),
-        ("flags: {env: a}\nseeds: all", "seeds is 'all'"),
-        ("flags: {env: a}\nseeds: [1, 1]", r"sweep.yaml: seeds is \[1, 1\]: name each seed once"),
-        ("flags: {env: a}\nseeds: [0, 4294967296]", r"seeds is \[0, 4294967296\]: each must be from 0 to 4294967295"),
-        ("flags: {env: a}\ngrid: {gamma: [0.9, 0.9]}", "two runs have the same values: name each value of a list once"),
-        (
-            "flags: {env: a}\ngrid: {learning_rate: [1e-3, 0.001]}",
-            "learning_rate=1e-3_seed=0 and learning_rate=0.001_seed=0 are one run in two spellings",
-        ),
-        (
-            "flags: {env: a}\ngrid: {doom_map: [a/b, a-b]}",
-            "two combinations would share the directory doom_map=a-b_seed=0",
-        ),
-        ("flags: {env: a}\nseeds: true", "seeds is True"),
-        ("flags: {env: a}\nseeds: 0", "seeds is 0: it must be how many, from 1"),
-        ("flags: {env: a}\nseeds: -1", "seeds is -1"),
-        ("flags: {env: a}\nseeds: '3'", "seeds is '3'"),
-        ("flags: {env: a}\nseeds: 1.0e+9", "seeds is 1000000000.0"),
-        ("flags: {env: a}\nseeds: 1000000000", "seeds is 1000000000"),
-        ("flags: {env: a}\nseeds: []", r"seeds is \[\]"),
-        ("flags: {env: a}\nseeds: [0, true]", "seeds is"),
-        ("flags: {env: a}\nseeds: [-1]", "seeds is"),
-        ("flags: {env: a}\nseeds: {a: 1}", "seeds is"),
-        ("flags: {env: a}\nseeds:", "seeds is None"),
+        ("flags: {env: a}\ngrid: {gamma: 0.9}", "gamma under grid is 0.9"),
         ("flags: {env: a}\ngrid: {gamma: []}", "it must be a list"),
-        ("flags: {env: a}\ngrid: {gamma: {from: 0, to: 1}}", "it must be a list"),
         ("flags: {env: a}\ngrid: [gamma]", "grid must be a mapping"),
-        ("flags: {env: a}\ngrid: 0", "grid must be a mapping"),
         ("flags: {env: a, 1: 2}", "flags must be a mapping of flag names"),
         ("flags: {env: a, gamma: 0.9}\ngrid: {gamma: [0.8]}", "leave it out of one"),
-        ("flags: {env: }", "name an environment"),
-        ("grid: {env: [a, 3]}", "name an environment"),
+        ("flags: {env: a}\ngrid: {gamma: [0.9, 0.9]}", "gamma=0.9_seed=0"),
+        ("flags: {env: a}\ngrid: {learning_rate: [1e-3, 0.001]}", "learning_rate=1e-3_seed=0 and learning_rate=0.001"),
+        ("flags: {env: a}\ngrid: {doom_map: [a/b, a-b]}", "share the directory doom_map=a-b_seed=0"),
+        *((f"flags: {{env: a}}\nseeds: {seeds}", "seeds is") for seeds in SEEDS),
         ("", "mapping with the keys"),
-        ("just text", "mapping with the keys"),
         ("[[3", "is not YAML"),
         (f"{600 * '['}{600 * ']'}", "is not YAML"),
-        ("a: 2001-13-45", "is not YAML"),
-        ("1: 2\nflags: 3", "mapping with the keys"),
         (
-            f"flags: {{env: a}}\ngrid: {{{', '.join(f'x{idx}: [0,1,2,3,4,5,6,7,8,9]' for idx in range(9))}}}",
+            f"flags: {{env: a}}\ngrid: {{{', '.join(f'x{n}: [0,1,2,3,4,5,6,7,8,9]' for n in range(9))}}}",
             "1,000,000,000",
         ),
-        ("flags: {env: a", "is not YAML"),
-        ("flags: {env: a, core: rnn}", "sweep.yaml: core is 'rnn': it must be none, gru or lstm"),
-        ("flags: {env: a}\ngrid: {gamma: [0.9, null]}", "sweep.yaml: gamma is None: it must be a finite number"),
-        ("flags: {env: a, gama: 1}", "sweep.yaml: unknown setting gama: did you mean gamma?"),
+        ("flags: {env: a, core: rnn}", "core is 'rnn'"),
+        ("flags: {env: a}\ngrid: {gamma: [0.9, null]}", "gamma is None"),
+        ("flags: {env: a, gama: 1}", "did you mean gamma"),
     ],
 )
 def test_what_is_not_a_sweep_is_said(tmp_path, text, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as error:
         sweep(tmp_path, text)
+    assert "sweep.yaml" in str(error.value)

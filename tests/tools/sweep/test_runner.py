@@ -55,62 +55,14 @@ def test_a_run_is_read_again_only_where_its_files_have_changed(tmp_path, reads):
     assert reads == ["seed=0", "seed=1", "seed=1"]
 
 
-def test_a_run_that_cannot_be_started_does_not_keep_the_others_from_running(tmp_path):
-    runs, said = [run_of(seed) for seed in (0, 1)], []
-    started = []
-
-    def start(run):
-        if run.seed == 0:
-            raise OSError("Too many levels of symbolic links")
-        started.append(run)
-        return "started"
-
-    def wait(_signals):
-        ended, started[:] = list(started), []
-        return [(run, 0) for run in ended]
-
-    class Launcher(SimpleNamespace):
-        has_place = True
-        is_empty = property(lambda self: not started)
-
-    launcher = Launcher(is_queued=lambda run: False, start=start, wait=wait, stop=lambda signals: [])
-    SweepRunner(runs, tmp_path, launcher, said.append, lambda results: None).run(SimpleNamespace(first=None))
-    assert said == [
-        "failed seed=0: it cannot be started (Too many levels of symbolic links)",
-        "started seed=1",
-        "done seed=1",
-    ]
-
-
-def test_a_run_that_cannot_be_started_now_waits_while_others_go_on(tmp_path):
-    runs, said, started, refusals = [run_of(seed) for seed in (0, 1)], [], [], [0, 1]
-
-    def start(run):
-        if run.seed == 1 and refusals:
-            raise BlockingIOError(f"full {refusals.pop() >= 0}")
-        started.append(run)
-        return "started"
-
-    def wait(_signals):
-        if not refusals:
-            yield started.pop(), 0
-
-    class Launcher(SimpleNamespace):
-        has_place = True
-        is_empty = property(lambda self: not started)
-
-    launcher = Launcher(is_queued=lambda run: False, start=start, wait=wait, stop=lambda signals: [])
-    SweepRunner(runs, tmp_path, launcher, said.append, lambda results: None).run(SimpleNamespace(first=None))
-    assert said == ["started seed=0", "seed=1 waits (full True)", "done seed=0", "started seed=1", "done seed=1"]
-
-
 class Refusing(SimpleNamespace):
-    """Refuses run 0 until after so many looks; what it starts ends at the next look."""
+    """Refuses run 0, or all, until after so many looks; what it starts ends at the next look."""
 
     has_place = True
+    error = BlockingIOError("still saves")
 
-    def __init__(self, num_looks):
-        super().__init__(num_looks=num_looks, started=[])
+    def __init__(self, num_looks, refuses_all=False):
+        super().__init__(num_looks=num_looks, refuses_all=refuses_all, started=[])
 
     @property
     def is_empty(self):
@@ -120,8 +72,8 @@ class Refusing(SimpleNamespace):
         return False
 
     def start(self, run):
-        if run.seed == 0 and self.num_looks > 0:
-            raise BlockingIOError("still saves")
+        if (self.refuses_all or run.seed == 0) and self.num_looks > 0:
+            raise self.error
         self.started.append(run)
         return "started"
 
@@ -134,27 +86,46 @@ class Refusing(SimpleNamespace):
         return []
 
 
+def swept(tmp_path, launcher, num_runs):
+    """What is said of so many runs."""
+    said = []
+    runs = [run_of(seed) for seed in range(num_runs)]
+    SweepRunner(runs, tmp_path, launcher, said.append, lambda results: None).run(SimpleNamespace(first=None))
+    return said
+
+
+def test_a_run_that_cannot_be_started_does_not_keep_the_others_from_running(tmp_path):
+    launcher = Refusing(1)
+    launcher.error = OSError("Too many levels of symbolic links")
+    assert swept(tmp_path, launcher, 2) == [
+        "failed seed=0: it cannot be started (Too many levels of symbolic links)",
+        "started seed=1",
+        "done seed=1",
+    ]
+
+
 @pytest.mark.parametrize("num_looks", [1, 3, 60])
 def test_a_run_whose_process_of_before_still_saves_waits_though_no_other_is_under_way(tmp_path, num_looks):
-    said = []
-    sweep = SweepRunner([run_of(0)], tmp_path, Refusing(num_looks), said.append, lambda results: None)
-    sweep.run(SimpleNamespace(first=None))
     end = ["started seed=0", "done seed=0"] if num_looks < 60 else ["failed seed=0: it cannot be started (still saves)"]
-    assert said == ["seed=0 waits (still saves)", *end]
+    assert swept(tmp_path, Refusing(num_looks), 1) == ["seed=0 waits (still saves)", *end]
 
 
 def test_the_others_begin_while_a_run_waits_for_its_process_of_before(tmp_path):
-    said = []
-    runs = [run_of(seed) for seed in range(3)]
-    SweepRunner(runs, tmp_path, Refusing(4), said.append, lambda results: None).run(SimpleNamespace(first=None))
+    said = swept(tmp_path, Refusing(4), 3)
     assert said[:3] == ["seed=0 waits (still saves)", "started seed=1", "started seed=2"]
     assert said[-2:] == ["started seed=0", "done seed=0"]
+
+
+def test_a_run_that_has_waited_in_vain_takes_no_other_with_it(tmp_path):
+    said = swept(tmp_path, Refusing(70, refuses_all=True), 3)
+    assert sum(sentence.startswith("failed") for sentence in said) == 1
+    assert sum(sentence.startswith("done") for sentence in said) == 2
 
 
 def test_a_run_is_not_started_while_a_process_of_before_still_saves_in_its_directory(tmp_path):
     launcher = LocalLauncher([Config().replace(num_workers=1, device="cpu")], 1)
     launcher.open(tmp_path, 1, print)
-    with run_lock.held(tmp_path / "seed=0"), pytest.raises(BlockingIOError, match=r"is running in .*seed=0: wait for"):
+    with run_lock.held(tmp_path / "seed=0"), pytest.raises(BlockingIOError, match=r"is running in .*seed=0"):
         launcher.start(run_of(0))
     assert launcher.is_empty
     assert launcher.has_place
@@ -175,24 +146,3 @@ def test_a_log_that_cannot_be_opened_for_want_of_room_makes_its_run_wait(tmp_pat
         launcher.start(run_of(0))
     assert isinstance(refusal.value, BlockingIOError) == may_be_later
     assert launcher.has_place
-
-
-def test_a_run_that_has_waited_in_vain_takes_no_other_with_it(tmp_path):
-    said, runs = [], [run_of(seed) for seed in range(3)]
-
-    class Full(Refusing):
-        def start(self, run):
-            if self.num_looks > 0:
-                raise BlockingIOError("no room")
-            self.started.append((run.name, 0))
-            return "started"
-
-        def wait(self, _signals):
-            self.num_looks -= 1
-            ended, self.started = self.started, []
-            return [(run, 0) for run in runs for name, _ in ended if run.name == name]
-
-    sweep = SweepRunner(runs, tmp_path, Full(70), said.append, lambda results: None)
-    sweep.run(SimpleNamespace(first=None))
-    assert sum(sentence.startswith("failed") for sentence in said) == 1
-    assert sum(sentence.startswith("done") for sentence in said) == 2

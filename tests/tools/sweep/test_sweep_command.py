@@ -17,7 +17,7 @@ from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.tools.sweep import command as sweep_command
 from sf.tools.sweep.grid import SweepRun
-from sf.tools.sweep.launchers import local, run_process
+from sf.tools.sweep.launchers import local, training_job
 from sf.tools.sweep.results import Result
 
 SMALL = "num_workers: 1, num_envs_per_worker: 2, batch_size: 64, rollout: 8, device: cpu, encoder_mlp_layers: [8]"
@@ -57,104 +57,81 @@ def test_what_is_done_is_not_done_again(failed):
     assert "started env=toy_bandit_seed=0" not in again.stdout
 
 
-def test_a_sweep_whose_settings_have_changed_stops_before_anything_starts(failed, monkeypatch, capsys):
+def test_a_sweep_whose_settings_have_changed_stops_before_anything_starts(failed, status_of, capsys):
     path, _ = failed
     text = (path / "small.yaml").read_text()
     try:
         write(path, text.replace("batch_size: 64", "batch_size: 128"))
-        monkeypatch.setattr("sys.argv", ["sf-sweep", *command(path)[3:]])
-        with pytest.raises(SystemExit) as end:
-            sweep_command.main()
+        assert status_of(sweep_command.main, *command(path)[3:]) == 2
     finally:
         write(path, text)
-    assert end.value.code == 2
-    said = " ".join(capsys.readouterr().err.split())
-    assert "env=toy_bandit_seed=0 was trained with batch_size 64, and the sweep now says 128: rename its file" in said
+    assert "env=toy_bandit_seed=0 was trained with batch_size 64" in " ".join(capsys.readouterr().err.split())
 
 
-@pytest.mark.parametrize(
-    ("visible", "names"),
-    [
+def test_runs_are_dealt_the_gpus_that_the_sweep_was_given():
+    for visible, names in (
         (None, ["0", "1"]),
-        ("2,3", ["2", "3"]),
         (" GPU-8f1c, MIG-77aa", ["GPU-8f1c", "MIG-77aa"]),
-        ("5,6,-1,7", ["5", "6"]),
-    ],
-)
-def test_runs_are_dealt_the_gpus_that_the_sweep_was_given(visible, names):
-    assert local.gpu_names(2, visible) == names
-    assert local.gpu_names(0, visible) == []
+        ("5,6,-1", ["5", "6"]),
+    ):
+        assert local.gpu_names(2, visible) == names
+        assert local.gpu_names(0, visible) == []
 
 
-@pytest.mark.parametrize("width", [80, 200])
-def test_a_combination_of_many_settings_and_its_numbers_are_whole_on_every_terminal(width):
+def test_a_combination_of_many_settings_and_its_numbers_are_whole_on_a_small_terminal():
     point = {f"setting_{idx}": f"value_{idx}" for idx in range(8)}
-    record = {
-        "env_steps": 123456,
-        "mean_return": 12345.678,
-        "eval/mean_return": -0.5,
-        "env_frames_per_second": 9876.54,
-    }
+    numbers = (123456, 12345.678, -0.5, 9876.54)
+    record = dict(zip(sweep_command._COLUMNS, numbers, strict=True))
     results = [Result(SweepRun(f"{seed}", point, seed, {}), "done", record) for seed in (0, 1)]
-    console = Console(width=width, file=io.StringIO())
+    console = Console(width=80, file=io.StringIO())
     console.print(sweep_command.results_table(results))
     said = console.file.getvalue()
     assert "…" not in said
     words = said.replace(",", "").split()
-    for name, value in point.items():
-        assert name in words
-        assert value in words
+    assert {*point, *point.values()} <= set(words)
     assert {"123456.00", "12345.68", "-0.50", "9876.54"} <= set(words)
     assert words.count("±") == 4
 
 
-def test_the_name_of_a_run_is_shown_as_it_is():
+def test_the_progress_counts_every_run_and_shows_the_names_of_those_that_go_on_as_they_are():
+    states = ["done", "failed", "stopped", "stopped", "waiting", "running"]
+    results = [Result(SweepRun(f"env=[/s]_seed={idx}", {}, idx, {}), state, {}) for idx, state in enumerate(states)]
+    table = sweep_command._progress(results)
+    assert table.title == "1 done, 1 failed, 2 stopped, 1 waiting"
     console = Console(width=80, file=io.StringIO())
-    console.print(sweep_command._progress([Result(SweepRun("env=[/s]_seed=0", {}, 0, {}), "running", {})]))
-    assert "env=[/s]_seed=0" in console.file.getvalue()
-
-
-def test_a_wrong_flag_is_said_before_anything_starts(tmp_path):
-    write(tmp_path, "flags: {env: toy_bandit}\ngrid: {gama: [0.9]}\n")
-    done = warm.run(command(tmp_path), starts_commands=True, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 2
-    assert "gama" in done.stderr
-    assert not (tmp_path / "small").exists()
+    console.print(table)
+    assert "env=[/s]_seed=5" in console.file.getvalue()
 
 
 @pytest.mark.parametrize(
-    ("grid", "sentence"),
+    ("text", "message"),
     [
-        ("batch_size: [64, 65]", "batch_size=65_seed=0: batch_size is 65: it must be a multiple of rollout (8), for"),
-        ("lr_schedule: [constant, linear]", "lr_schedule=linear_seed=0: lr_schedule is linear: it needs train_for_"),
-        ("env_kwargs: [{a: 1}, 'x']", "env_kwargs=x_seed=0: env_kwargs is not JSON"),
+        ("flags: {env: toy_bandit}\ngrid: {gama: [0.9]}", "gama"),
+        (f"flags: {{{SMALL}, env: toy_bandit, batch_size: 65}}", "batch_size is 65"),
+        (
+            f"flags: {{{SMALL}, env: toy_bandit}}\ngrid: {{lr_schedule: [constant, linear]}}",
+            "lr_schedule=linear_seed=0",
+        ),
+        (f"flags: {{{SMALL}, env: toy_bandit}}\ngrid: {{env_kwargs: [{{a: 1}}, 'x']}}", "env_kwargs=x_seed=0"),
+        (f"flags: {{{SMALL}, env: toy_bandit}}\nseeds: 3", "seed=0 has no end"),
     ],
 )
-def test_values_that_do_not_go_together_are_one_sentence_with_the_run(tmp_path, monkeypatch, capsys, grid, sentence):
-    write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit}}\ngrid: {{{grid}}}\n".replace("batch_size: 64, ", "", 1))
-    monkeypatch.setattr("sys.argv", ["sf-sweep", *command(tmp_path)[3:]])
-    with pytest.raises(SystemExit) as end:
-        sweep_command.main()
-    assert end.value.code == 2
+def test_a_mistake_is_one_sentence_before_anything_starts(tmp_path, status_of, capsys, text, message):
+    write(tmp_path, text.replace("batch_size: 64, ", "", "batch_size: 65" in text))
+    assert status_of(sweep_command.main, *command(tmp_path, "--parallel", "2")[3:]) == 2
     [said] = capsys.readouterr().err.splitlines()
-    assert said.startswith(f"error: {tmp_path / 'small.yaml'}, {sentence}")
+    assert said.startswith(f"error: {tmp_path / 'small.yaml'}")
+    assert message in said
+    assert not (tmp_path / "small").exists()
 
 
-def test_a_sweep_whose_later_runs_would_never_begin_is_refused(tmp_path, monkeypatch, capsys):
-    write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit}}\nseeds: 3\n")
-    monkeypatch.setattr("sys.argv", ["sf-sweep", *command(tmp_path, "--parallel", "2", "--dry_run", "true")[3:]])
-    with pytest.raises(SystemExit) as end:
-        sweep_command.main()
-    assert end.value.code == 2
-    assert "seed=0 has no end, and the sweep more runs than the 2 at once: set train_for_" in capsys.readouterr().err
+def test_a_run_that_ends_by_its_return_has_an_end(tmp_path, status_of):
     write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit, stop_at_return: 1}}\nseeds: 3\n")
-    with pytest.raises(SystemExit) as end:
-        sweep_command.main()
-    assert end.value.code == 0
+    assert status_of(sweep_command.main, *command(tmp_path, "--parallel", "2", "--dry_run", "true")[3:]) == 0
 
 
-@pytest.mark.parametrize(("state", "status"), [("done", 0), ("failed", 1), ("stopped", 1), ("waiting", 1)])
-def test_a_sweep_of_which_a_run_is_not_done_ends_with_1(tmp_path, monkeypatch, state, status):
+@pytest.mark.parametrize(("state", "status"), [("done", 0), ("failed", 1), ("waiting", 1)])
+def test_a_sweep_of_which_a_run_is_not_done_ends_with_1(tmp_path, monkeypatch, state, status, status_of):
     write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit, train_for_env_steps: 256}}\nseeds: 2\n")
 
     class Runner:
@@ -165,40 +142,18 @@ def test_a_sweep_of_which_a_run_is_not_done_ends_with_1(tmp_path, monkeypatch, s
             pass
 
     monkeypatch.setattr(sweep_command, "SweepRunner", Runner)
-    monkeypatch.setattr("sys.argv", ["sf-sweep", *command(tmp_path)[3:]])
-    with pytest.raises(SystemExit) as end:
-        sweep_command.main()
-    assert end.value.code == status
+    assert status_of(sweep_command.main, *command(tmp_path)[3:]) == status
 
 
-def test_the_progress_counts_every_run_that_has_no_row():
-    states = ["done", "failed", "stopped", "stopped", "waiting"]
-    results = [Result(SweepRun(f"seed={idx}", {}, idx, {}), state, {}) for idx, state in enumerate(states)]
-    assert sweep_command._progress(results).title == "1 done, 1 failed, 2 stopped, 1 waiting"
-
-
-def test_a_second_start_of_a_sweep_is_told_to_name_another_train_dir(tmp_path, monkeypatch, capsys):
+def test_a_directory_that_another_start_or_a_run_has_is_refused_and_left_alone(tmp_path, status_of, capsys):
     write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit, train_for_env_steps: 256}}\n")
-    monkeypatch.setattr("sys.argv", ["sf-sweep", *command(tmp_path)[3:]])
-    with run_lock.held(tmp_path / "small"), pytest.raises(SystemExit) as end:
-        sweep_command.main()
-    assert end.value.code == 2
-    assert "small: wait for its end, or name another --train_dir\n" in capsys.readouterr().err
-
-
-def test_a_sweep_that_has_the_name_of_a_run_is_refused_and_leaves_the_run_alone(tmp_path, monkeypatch, capsys):
-    write(tmp_path, f"flags: {{{SMALL}, env: toy_bandit}}\n")
+    with run_lock.held(tmp_path / "small"):
+        assert status_of(sweep_command.main, *command(tmp_path)[3:]) == 2
+    assert "name another --train_dir" in capsys.readouterr().err
     RunDir(tmp_path / "small").prepare(Config().replace(env="toy_bandit"))
     before = sorted(tmp_path.rglob("*"))
-    monkeypatch.setattr("sys.argv", ["sf-sweep", *command(tmp_path)[3:]])
-    with pytest.raises(SystemExit) as end:
-        sweep_command.main()
-    assert end.value.code == 2
-    [said] = capsys.readouterr().err.splitlines()
-    assert said == (
-        f"error: {tmp_path / 'small'} is a run, so it can hold no others: rename {tmp_path / 'small.yaml'}, or name "
-        "another --train_dir"
-    )
+    assert status_of(sweep_command.main, *command(tmp_path)[3:]) == 2
+    assert f"{tmp_path / 'small'} is a run" in capsys.readouterr().err
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -231,7 +186,7 @@ def test_a_run_heeds_sigint_where_the_sweep_itself_was_started_to_ignore_it():
 
     def before_the_program():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        run_process.begin(sorted(os.sched_getaffinity(0)))
+        training_job.begin(sorted(os.sched_getaffinity(0)))
 
     code = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
     done = subprocess.run(

@@ -56,37 +56,36 @@ def test_more_trials_or_workers_are_the_same_search_and_other_values_are_not(tmp
     assert search(tmp_path, search={"gamma": [0.9, 0.98]}).fingerprint() != fingerprint
 
 
+def space(values):
+    return {"search": {"gamma": values}}
+
+
 @pytest.mark.parametrize(
-    ("file", "sentence"),
+    ("file", "message"),
     [
         ({"flags": {}}, "name an environment under flags"),
         ({"search": {}}, "search names nothing"),
         ({"search": {"gama": [0.9]}}, "gama"),
-        ({"search": {"gamma": 0.9}}, "gamma under search is 0.9: it must be a list of values, or low and high"),
-        ({"search": {"gamma": {"low": 0.9}}}, "it must be a list of values, or low and high"),
-        ({"search": {"gamma": {"low": 0.9, "high": 0.8}}}, "low must be less than high"),
-        ({"search": {"gamma": {"low": 0, "high": 1, "log": True}}}, "with log, low must be greater than 0"),
-        ({"search": {"gamma": {"low": 0, "high": 1, "step": 0}}}, "step must be a number greater than 0"),
-        ({"search": {"gamma": {"low": 0, "high": 1, "step": float("inf")}}}, "step must be a number greater than 0"),
-        ({"search": {"num_epochs": {"low": 1, "high": 4, "step": float("inf")}}}, "step must be a number greater"),
-        ({"search": {"gamma": {"low": 0, "high": 1, "step": 10**400}}}, "step must be a number greater than 0"),
-        ({"search": {"num_epochs": {"low": 1, "high": 4, "step": float("nan")}}}, "step must be a number greater"),
-        ({"seeds": [0, 0]}, r"seeds is \[0, 0\]: name each seed once"),
-        ({"seeds": [0, 10**20]}, "each must be from 0 to 4294967295"),
-        ({"search": {"num_epochs": {"low": 1, "high": 4, "step": 0.5}}}, "the step of whole numbers must be whole"),
+        (space(0.9), "gamma under search is 0.9"),
+        (space({"low": 0.9}), "gamma under search is"),
+        (space({"low": 0.9, "high": 0.8}), "low must be less than high"),
+        (space({"low": 0, "high": 1, "log": True}), "with log, low must be"),
+        *((space({"low": 0, "high": 1, "step": step}), "step must be") for step in (0, float("inf"), 10**400)),
+        ({"search": {"num_epochs": {"low": 1, "high": 4, "step": float("nan")}}}, "step must be"),
+        ({"search": {"num_epochs": {"low": 1, "high": 4, "step": 0.5}}}, "must be whole"),
         ({"search": {"normalize_input": {"low": False, "high": True}}}, "low and high must be numbers"),
-        ({"search": {"gamma": [0.9, 0.9]}}, "gamma under search has a value twice"),
+        (space([0.9, 0.9]), "gamma under search has a value twice"),
         ({"search": {"num_workers": [1]}}, "num_workers is under flags and under search"),
         ({"search": {"seed": [1, 2]}}, "list the seeds under seeds"),
-        ({"search": {"experiment": ["a"]}}, "experiment is chosen by the command itself"),
-        ({"trials": 0}, "trials is 0: it must be how many, from 1"),
+        ({"seeds": [0, 0]}, r"seeds is \[0, 0\]"),
+        ({"trials": 0}, "trials is 0"),
         ({"trials": True}, "trials is True"),
-        ({"sampler": "best"}, "sampler is 'best': it must be tpe, random or gp"),
-        ({"objective": 3}, "objective is 3: it must be the name of a number"),
+        ({"sampler": "best"}, "sampler is 'best'"),
+        ({"objective": 3}, "objective is 3"),
         ({"grid": {}}, "with the keys flags, search, trials"),
     ],
 )
-def test_a_wrong_file_is_one_sentence(tmp_path, file, sentence):
-    with pytest.raises(ValueError, match=sentence) as error:
+def test_a_wrong_file_is_one_sentence(tmp_path, file, message):
+    with pytest.raises(ValueError, match=message) as error:
         search(tmp_path, **file)
     assert "tune.yaml" in str(error.value)

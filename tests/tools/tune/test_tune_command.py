@@ -64,84 +64,50 @@ def test_a_search_that_is_killed_goes_on_and_its_best_is_a_preset(tmp_path):
     assert (tmp_path / "tune" / "search.png").exists()
 
 
+def written(path, change, *flags):
+    """The words of the command, whose file is written with this change."""
+    file = {**FILE, **change}
+    file["flags"] = {name: value for name, value in file["flags"].items() if name not in file["search"]}
+    (path / "tune.yaml").write_text(yaml.safe_dump(file))
+    return [path / "tune.yaml", "--train_dir", path, *flags]
+
+
+CARTPOLE = {"env": "CartPole-v1", "train_for_env_frames": 600}
+
+
 @pytest.mark.parametrize(
-    ("change", "flags", "sentence"),
+    ("change", "flags", "message"),
     [
         ({"search": {"gamma": [0.9, 2.0]}}, [], "tune.yaml: gamma is 2.0"),
         ({"flags": {"env": "toy_bandit"}}, [], "a run has no end in env steps"),
-        (
-            {"search": {"batch_size": [1000], "rollout": {"low": 16, "high": 64}}},
-            [],
-            "45 of 49 combinations under search cannot run (batch_size is 1000",
-        ),
-        ({"search": {"rollout": [7, 8]}}, [], "tune.yaml: batch_size is 64: it must be a multiple of rollout (7)"),
-        (
-            {"search": {"train_for_env_steps": [64, 128]}},
-            [],
-            "train_for_env_steps is 64 in some runs and 128 in others",
-        ),
-        ({"search": {"stop_at_return": [0.5, None]}}, [], "would be compared after unlike numbers of env steps"),
-        ({"search": {"train_for_env_frames": {"low": 8, "high": 9}}}, [], "train_for_env_frames is 8 in some runs"),
-        (
-            {"flags": {"env": "CartPole-v1", "train_for_env_frames": 600}, "search": {"env_frameskip": [1, 2]}},
-            [],
-            "train_for_env_frames is 600 env steps in some runs and 300 in others, by their frameskip",
-        ),
-        ({}, ["--trials", "0"], "trials is 0: at least 1"),
-        ({}, ["--parallel", "0"], "parallel is 0: at least 1"),
+        ({"search": {"stop_at_return": [0.5, None]}}, [], "stop_at_return is 0.5 in some"),
+        ({"flags": CARTPOLE, "search": {"env_frameskip": [1, 2]}}, [], "train_for_env_frames is 600 env steps in some"),
+        ({"sampler": "gp"}, [], "the sampler gp needs scipy"),
+        ({}, ["--trials", "0"], "trials is 0"),
+        ({}, ["--parallel", "0"], "parallel is 0"),
     ],
 )
-def test_a_mistake_is_one_sentence_before_anything_starts(change, flags, sentence, tmp_path, monkeypatch, capsys):
-    file = {**FILE, **change}
-    file["flags"] = {name: value for name, value in file["flags"].items() if name not in file["search"]}
-    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(file))
-    monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path), *flags])
-    with pytest.raises(SystemExit) as end:
-        command.main()
-    assert end.value.code == 2
-    assert sentence in " ".join(capsys.readouterr().err.split())
+def test_a_mistake_is_one_sentence_before_anything_starts(
+    change, flags, message, tmp_path, monkeypatch, capsys, status_of
+):
+    monkeypatch.setattr(command, "find_spec", lambda name: None)  # of scipy
+    assert status_of(command.main, *written(tmp_path, change, *flags)) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "tune").exists()
 
 
-def test_a_search_that_has_the_name_of_a_run_is_refused(tmp_path, monkeypatch, capsys):
-    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(FILE))
+def test_a_directory_that_another_start_or_a_run_has_is_refused(tmp_path, status_of, capsys):
+    with run_lock.held(tmp_path / "tune"):
+        assert status_of(command.main, *written(tmp_path, {})) == 2
+    assert "name another --train_dir" in capsys.readouterr().err
     RunDir(tmp_path / "tune").prepare(Config().replace(env="toy_bandit"))
-    monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path)])
-    with pytest.raises(SystemExit) as end:
-        command.main()
-    assert end.value.code == 2
-    assert "is a run, so it can hold no others: rename" in capsys.readouterr().err
+    assert status_of(command.main, *written(tmp_path, {})) == 2
+    assert "tune is a run" in capsys.readouterr().err
     assert not (tmp_path / "tune" / "study.journal").exists()
 
 
-def test_a_second_start_of_a_search_is_told_to_name_another_train_dir(tmp_path, monkeypatch, capsys):
-    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(FILE))
-    monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path)])
-    with run_lock.held(tmp_path / "tune"), pytest.raises(SystemExit) as end:
-        command.main()
-    assert end.value.code == 2
-    assert "tune: wait for its end, or name another --train_dir\n" in capsys.readouterr().err
-
-
-def test_a_sampler_that_needs_a_missing_package_is_said(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(command, "find_spec", lambda name: None)
-    (tmp_path / "tune.yaml").write_text(yaml.safe_dump({**FILE, "sampler": "gp"}))
-    monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path)])
-    with pytest.raises(SystemExit) as end:
-        command.main()
-    assert end.value.code == 2
-    assert "the sampler gp needs scipy: pip install scipy" in capsys.readouterr().err
-    assert not (tmp_path / "tune").exists()
-
-
-def test_a_dry_run_prints_a_command_and_leaves_nothing(tmp_path, monkeypatch, capsys):
-    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(FILE))
-    monkeypatch.setattr(
-        "sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path), "--dry_run", "true"]
-    )
-    with pytest.raises(SystemExit) as end:
-        command.main()
-    assert end.value.code == 0
+def test_a_dry_run_prints_a_command_and_leaves_nothing(tmp_path, status_of, capsys):
+    assert status_of(command.main, *written(tmp_path, {}, "--dry_run", "true")) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("sf-train ")
     assert "--env toy_bandit" in printed
@@ -153,16 +119,11 @@ def test_a_dry_run_prints_a_command_and_leaves_nothing(tmp_path, monkeypatch, ca
     [({"trials": 2, "seeds": 2}, 4), ({"search": {"num_workers": [1, 16]}, "trials": 9}, 4), ({"trials": 99}, 64)],
 )
 def test_runs_at_once_are_as_many_as_there_are_and_as_have_cores_for_all_their_workers(
-    tmp_path, monkeypatch, change, places
+    tmp_path, monkeypatch, change, places, status_of
 ):
-    file = {**FILE, **change}
-    file["flags"] = {name: value for name, value in file["flags"].items() if name not in file["search"]}
-    (tmp_path / "tune.yaml").write_text(yaml.safe_dump(file))
     opened = []
     monkeypatch.setattr("sf.tools.sweep.launchers.local.num_usable_cores", lambda: 64)
     monkeypatch.setattr(LocalLauncher, "open", lambda self, directory, places, say: opened.append(places))
     monkeypatch.setattr(Tuner, "run", lambda self, signals: None)
-    monkeypatch.setattr("sys.argv", ["sf-tune", str(tmp_path / "tune.yaml"), "--train_dir", str(tmp_path)])
-    with pytest.raises(SystemExit):
-        command.main()
+    assert status_of(command.main, *written(tmp_path, change)) == 1
     assert opened == [places]

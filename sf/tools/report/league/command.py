@@ -14,8 +14,8 @@ import tyro
 
 from sf.config.input_file import is_file
 from sf.evaluation.endless import OF_SEVERAL_AGENTS, EndlessWatch
-from sf.storage import output_file, text_files
 from sf.tools.commands import cli
+from sf.tools.report.outputs import require_outputs, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -120,7 +120,7 @@ def _run(flags: LeagueFlags) -> None:
     from sf.tools.report.league.held import env_of, held_by  # noqa: PLC0415
     from sf.tools.report.league.tables import print_standings  # noqa: PLC0415
 
-    _require_outputs(flags)
+    require_outputs(flags.json, flags.png)
     console = OutputConsole()
     if not console.is_terminal:
         console.width = _WIDTH_OF_FILES
@@ -135,28 +135,12 @@ def _run(flags: LeagueFlags) -> None:
         title, env, held, rows = _tournament(flags, console)
     result = standings(rows, held)
     print_standings(console, title, result)
-    if flags.json is not None:
-        text = text_files.dumps(_as_json(title, env, result), indent=2)
-        output_file.write("json", flags.json, (text + "\n").encode())
+    write_json(flags.json, _as_json(title, env, result))
     if flags.png is not None:
         from sf.tools.report import style  # noqa: PLC0415  matplotlib is an extra
         from sf.tools.report.league.figure import draw  # noqa: PLC0415
 
         style.save(draw(title, result), flags.png, "png")
-
-
-def _require_outputs(flags: LeagueFlags) -> None:
-    """Raises ValueError where a result could not be written later."""
-    from sf.system.machine import extras  # noqa: PLC0415
-
-    if flags.png is not None:
-        extras.require("plot", "matplotlib", purpose="--png")
-        from sf.tools.report import style  # noqa: PLC0415
-
-        style.require_format(flags.png, "png")
-    for flag, path in (("json", flags.json), ("png", flags.png)):
-        if path is not None:
-            output_file.require_writable(flag, path)
 
 
 def _record_of(named: str) -> Path:

@@ -84,7 +84,7 @@ def _finish_map(axis: Axes, image: AxesImage) -> None:
 
 
 def _points(result: Standings) -> list[tuple[int, Rating]]:
-    """Of the fixed players that were trained: env steps and rating."""
+    """Returns env steps and rating of the fixed players that were trained."""
     return sorted(
         (player.env_steps, player.rating)
         for player in result.players

@@ -14,7 +14,7 @@ from sf.storage.run_dir import RunDir
 
 
 def env_of(directory: Path, rows: Sequence[Row]) -> str | None:
-    """What is played in a run or a tournament, see `sf.league.reference.played`; None: not known."""
+    """Returns what is played in a run or a tournament, see `sf.league.reference.played`; None if it is not known."""
     try:
         if rows and isinstance(rows[0], Settings):
             found = {**rows[0].values, **rows[0].values["options"]}
@@ -28,7 +28,7 @@ def env_of(directory: Path, rows: Sequence[Row]) -> str | None:
 def held_by(
     anchor: str | None, pool: Path | None, env: str | None, rows: Sequence[Row], directory: Path
 ) -> Mapping[str, float] | None:
-    """By player; None: what the record says. anchor, pool: the flags. rows, directory: of the record.
+    """Returns ratings by player; None if the record says them. anchor, pool: the flags. rows, directory: of the record.
 
     Raises ValueError where nobody of the pool plays.
     """

@@ -1,1 +1,1 @@
-"""Where the runs of a sweep or a search happen: on this machine, or as jobs of a cluster."""
+"""Starts the runs of a sweep or a search on this machine, or as jobs of a cluster."""

@@ -1,4 +1,4 @@
-"""What sweeps and searches ask of whoever starts their runs. `make_launcher` alone knows which of these there are."""
+"""Defines what starts the runs of sweeps and searches, and the loop over them. `make_launcher` knows all launchers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sf.tools.sweep.launchers.slurm import SlurmLauncher
 from sf.tools.sweep.launchers.slurm_flags import SlurmFlags
 
 Name = Literal["local", "slurm"]
-MOST_REFUSALS = 60  # of a start, while nothing is under way: that many looks, two minutes on one machine
+_MOST_REFUSALS = 60  # of a start, while nothing is under way: that many looks, two minutes on one machine
 
 
 class Launcher(Protocol):
@@ -44,7 +44,7 @@ class Launcher(Protocol):
         """
 
     def is_queued(self, run: SweepRun) -> bool:
-        """Whether the run still waits for a machine."""
+        """Returns whether the run still waits for a machine."""
 
     def wait(self, signals: Signals) -> Iterator[tuple[SweepRun, int]]:
         """Wait for an end, a signal, or the time to look at the runs; yields those that have ended, with their status.
@@ -59,10 +59,10 @@ class Launcher(Protocol):
         """The command ends: yields the runs that end with it, with their status."""
 
     def log(self, run: SweepRun) -> Path:
-        """Where all is that it said."""
+        """Returns the file with its output."""
 
     def last_words(self, run: SweepRun) -> str:
-        """Why it has failed, in a line."""
+        """Returns why it has failed, in a line."""
 
 
 def make_launcher(name: Name, slurm: SlurmFlags, configs: Sequence[Config], parallel: int | None) -> Launcher:
@@ -71,3 +71,51 @@ def make_launcher(name: Name, slurm: SlurmFlags, configs: Sequence[Config], para
         return SlurmLauncher(slurm, configs, parallel)
     slurm.require_none()
     return LocalLauncher(configs, parallel)
+
+
+def watch(
+    launcher: Launcher,
+    signals: Signals,
+    start_runs: Callable[[], bool],
+    end: Callable[[SweepRun, int, bool], None],
+    show: Callable[[], None],
+) -> None:
+    """Start runs and wait for their ends, until all have ended, or a signal.
+
+    start_runs: starts what there are places for, and returns whether runs still wait. end: is called with a run that
+    has ended, its status, and whether the command itself ends. show: is called after each look at the runs.
+    """
+    try:
+        while signals.first is None:
+            if not start_runs() and launcher.is_empty:
+                break
+            for run, status in launcher.wait(signals):
+                end(run, status, False)
+            show()
+    finally:
+        for run, status in launcher.stop(signals):
+            end(run, status, True)
+        show()
+
+
+class Refusals:
+    """Counts the looks in a row at which no run was under way, and a launcher could not start one."""
+
+    def __init__(self, launcher: Launcher, say: Callable[[str], None]) -> None:
+        self._launcher = launcher
+        self._say = say
+        self._num = 0
+        self._complaint: str | None = None
+
+    def may_wait(self, complaint: str) -> bool:
+        """Returns whether the start may be tried again, and says the complaint, if it is another than the last one."""
+        self._num = self._num + 1 if self._launcher.is_empty else 0
+        if self._num == _MOST_REFUSALS:
+            return False
+        if complaint != self._complaint:
+            self._complaint = complaint
+            self._say(complaint)
+        return True
+
+    def reset(self) -> None:
+        self._num = 0

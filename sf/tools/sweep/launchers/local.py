@@ -23,7 +23,7 @@ from sf.storage.text_files import open_to_append
 from sf.system.machine.cores import num_usable_cores, shares, usable_cores
 from sf.system.processes.stopping import Signals
 from sf.tools.sweep.grid import SweepRun
-from sf.tools.sweep.launchers.run_process import begin
+from sf.tools.sweep.launchers.training_job import begin
 from sf.tools.sweep.sweep_dir import last_line, log_of
 
 _LOOK_EVERY_S = 2.0
@@ -32,7 +32,7 @@ _OF_NO_RUN = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOM
 
 
 def share_out(configs: Sequence[Config], parallel: int | None) -> tuple[int, list[int]]:
-    """How many runs there are room for at once, and the number of workers of each.
+    """Returns how many runs there is room for at once, and the number of workers of each.
 
     parallel: how many were asked for. None: as many as the cores allow.
     """
@@ -52,7 +52,7 @@ def gpus_of(configs: Sequence[Config]) -> Sequence[str]:
 
 
 def gpu_names(num_gpus: int, visible: str | None) -> list[str]:
-    """What CUDA_VISIBLE_DEVICES may name: its own entries, numbers or UUIDs, where it is set to `visible`.
+    """Returns what CUDA_VISIBLE_DEVICES may name: its own entries, numbers or UUIDs, where it is set to `visible`.
 
     num_gpus: that CUDA sees; it reads the entries up to the first that is no GPU.
     """

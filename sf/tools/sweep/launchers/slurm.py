@@ -25,10 +25,9 @@ from sf.system.machine import extras
 from sf.system.processes.stopping import STOP_SIGNALS, Signals
 from sf.tools.sweep.grid import SweepRun
 from sf.tools.sweep.launchers import slurm_jobs
-from sf.tools.sweep.launchers.run_process import ASKED_TO_END
 from sf.tools.sweep.launchers.slurm_flags import SlurmFlags
 from sf.tools.sweep.launchers.slurm_jobs import Job, read_jobs, write_jobs
-from sf.tools.sweep.launchers.training_job import TrainingJob, read_end
+from sf.tools.sweep.launchers.training_job import ASKED_TO_END, TrainingJob, read_end
 from sf.tools.sweep.sweep_dir import last_line, log_of
 
 _PROGRAMS = ("sbatch", "srun", "squeue", "scancel")
@@ -83,7 +82,7 @@ class SlurmLauncher:
         return not self._jobs
 
     def log(self, run: SweepRun) -> Path:
-        """Where the run itself has said nothing: what was said around it."""
+        """Returns the folder of the jobs if the run itself has said nothing."""
         log = log_of(self._directory, run.name)
         return log if log.exists() or run.name not in self._reasons else self._folder
 
@@ -127,7 +126,7 @@ class SlurmLauncher:
             subprocess.run(cancel, capture_output=True, check=False)  # where it fails, the run goes on to its end
 
     def stop(self, signals: Signals) -> Iterator[tuple[SweepRun, int]]:
-        """None ends with the command: a place in the queue is not soon to be had again."""
+        """Ends no run with the command: a place in the queue is not soon to be had again."""
         if self._jobs:
             ids = " ".join(job.job_id for _, job in self._jobs.values())
             self._say(f"jobs that go on without this command: {ids}; scancel ends them, after they saved")
@@ -149,7 +148,7 @@ class SlurmLauncher:
             job.state = found[job.job_id]
 
     def _status(self, run: SweepRun, job: Job) -> int | None:
-        """Of a run that has ended. None: it goes on, if need be as another job."""
+        """Returns the status of a run that has ended; None if it goes on, if need be as another job."""
         end = read_end(job.folder)
         if end is not None and end.is_final:
             if end.sentence is not None:
@@ -193,7 +192,7 @@ class SlurmLauncher:
         return None
 
     def _may_submit(self) -> bool:
-        """Not so soon after sbatch took no job."""
+        """Returns whether it is long enough since sbatch took no job."""
         return time.monotonic() - self._refused_at > _ASK_EVERY_S
 
     def _submit(self, run: SweepRun, num_lost: int) -> Job:

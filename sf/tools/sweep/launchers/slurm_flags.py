@@ -1,4 +1,4 @@
-"""What a job of `--launcher slurm` asks of the cluster, as flags and as sbatch has it."""
+"""The demands of a job of `--launcher slurm` on the cluster, as flags and as sbatch has them."""
 
 from __future__ import annotations
 
@@ -73,19 +73,19 @@ class SlurmFlags:
             raise UsageError(f"{given[0]} is for jobs of a cluster: add --launcher slurm, or leave it out")
 
     def cores(self, config: Config) -> int:
-        """Of a job. Raises UsageError where nothing says how many."""
+        """Returns the cores of a job. Raises UsageError if nothing says how many."""
         cores = self.cpus or config.sampler.num_workers
         if cores == "auto":
             raise UsageError("with --launcher slurm a run does not take all cores: say --cpus, or set num_workers")
         return cores
 
     def workers(self, config: Config) -> int:
-        """Of a run, where its own number is not set."""
+        """Returns the workers of a run; as many as cores if the number is not set."""
         num = config.sampler.num_workers
         return self.cores(config) if num == "auto" else num
 
     def parameters(self, name: str, num_workers: int) -> dict[str, Any]:
-        """Of submitit. name: of the run."""
+        """Returns the parameters for submitit. name: of the run."""
         cpus = self.cpus or num_workers
         asked = {
             "partition": self.partition,

@@ -35,7 +35,7 @@ def states(ids: Sequence[str]) -> dict[str, str]:
 
 
 def _remembered(job_id: str) -> str:
-    """By the accounting of the cluster, where it has one."""
+    """Asks the accounting of the cluster, if it has one."""
     of_sacct = ["sacct", "--allocations", "--noheader", "--parsable2", "--format=State", f"--jobs={job_id}"]
     try:
         asked = subprocess.run(of_sacct, capture_output=True, text=True, check=False)
@@ -56,7 +56,7 @@ class Job:
 
 
 def read_jobs(path: Path) -> dict[str, Job]:
-    """By the name of the run. A file that is not there, or not of this kind, counts as empty."""
+    """Returns the jobs by the name of the run. A file that is not there, or not of this kind, counts as empty."""
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

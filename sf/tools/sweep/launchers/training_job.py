@@ -1,4 +1,4 @@
-"""What a job of a cluster does: one run of sf-train, on the machine that it was given.
+"""Begins the process of a run, and says how it has ended; a job of a cluster is one run of sf-train.
 
 submitit pickles a `TrainingJob` into the directory of the sweep, and loads it in the job. How the run has ended is left
 there as a text, so nothing is unpickled where the sweep is watched.
@@ -6,6 +6,7 @@ there as a text, so nothing is unpickled where the sweep is watched.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -18,19 +19,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sf.storage.text_files import open_to_append
-from sf.tools.sweep.launchers.run_process import ASKED_TO_END, begin
 
 if TYPE_CHECKING:
     from submitit.helpers import DelayedSubmission
 
+# Statuses of a run that was: one that still starts up dies of the signal.
+ASKED_TO_END = (128 + signal.SIGINT, 128 + signal.SIGTERM, -signal.SIGINT, -signal.SIGTERM)
+_PR_SET_PDEATHSIG = 1
 _TOO_OFTEN = 1
 # SLURM signals every process of a job before its time limit, and submitit asks for one of these.
 _FOR_THE_JOB_ALONE = (signal.SIGUSR1, signal.SIGUSR2)
 
 
+def begin(cores: Sequence[int] | None = None, ignored: Sequence[signal.Signals] = ()) -> None:
+    """Runs in the process of a run before its program: keep to the cores of its place, and save when the parent dies.
+
+    A command in the background of a script has SIGINT ignored, and what it starts would ignore it, too.
+
+    cores: None leaves those that it was given. ignored: signals that are not for the run, nor for its own processes.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for signum in ignored:
+        signal.signal(signum, signal.SIG_IGN)
+    if cores is not None:
+        os.sched_setaffinity(0, cores)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
 @dataclass(frozen=True)
 class End:
-    """Of a run. status: negative where it died of a signal. sentence: why it does not go on, though it could."""
+    """The end of a run. status: negative if it died of a signal. sentence: why it does not go on, though it could."""
 
     status: int
     sentence: str | None = None
