@@ -1,4 +1,4 @@
-"""How many steps an episode has lasted, beside what the environment shows: for the critic, not for the policy.
+"""Shows the critic, and not the policy, how many steps an episode has lasted.
 
 A truncated episode that counts as ended has a value that depends on the time, which few environments show (Pardo et al.
 2018, "Time limits in reinforcement learning"). The policy acts without, wherever it plays.
@@ -19,7 +19,7 @@ CLOCK = "critic_clock"
 
 
 def with_clock(spec: EnvSpec) -> EnvSpec:
-    """With the clock among the observations, where the environment has none of that name."""
+    """Returns the spec with the clock among the observations. The environment must have none of that name."""
     assert CLOCK not in spec.obs_space.spaces
     space = gym.spaces.Box(0.0, np.inf, (1,), np.float32)
     spaces = {**spec.obs_space.spaces, CLOCK: space}

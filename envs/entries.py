@@ -33,22 +33,22 @@ def is_env(kind: type) -> bool:
 
 
 def entry_of_envs(factory: Callable[..., Any]) -> Entry:
-    """Of Gymnasium environments that `factory(**options.kwargs)` makes one by one."""
+    """Returns the entry of Gymnasium environments that `factory(**options.kwargs)` makes one by one."""
     return _entry_of_singles(group_of_envs, film_envs, factory)
 
 
 def entry_of_matches(factory: Callable[..., Any]) -> Entry:
-    """Of environments of several agents that `factory(**options.kwargs)` makes one by one."""
+    """Returns the entry of environments of several agents that `factory(**options.kwargs)` makes one by one."""
     return _entry_of_singles(_group_of_matches, film_matches, factory)
 
 
 def entry_of_either(factory: Callable[..., Any]) -> Entry:
-    """Of a factory of single environments or of matches: the first that it makes shows which."""
+    """Returns the entry of a factory of single environments or of matches: the first that it makes shows which."""
     return _entry_of_singles(_group_of_either_kind, _film_of_either_kind, factory)
 
 
 def entry_of_vector(factory: Callable[..., VectorEnv]) -> Entry:
-    """Of vector environments that `factory(num_envs=E, **options.kwargs)` makes."""
+    """Returns the entry of vector environments that `factory(num_envs=E, **options.kwargs)` makes."""
 
     def make_vector_group(
         env_id: str,
@@ -119,7 +119,7 @@ def _group_of_either_kind(env_id: str, envs: list[Any], options: EnvOptions, see
 
 
 def group_of_envs(env_id: str, envs: list[Any], options: EnvOptions, seed: int, first_env_idx: int) -> EnvGroup:
-    """Of environments of one agent, or of several in the manner of Gymnasium."""
+    """Make a group of environments of one agent, or of several in the manner of Gymnasium."""
     envs = [as_gymnasium(env_id, env) for env in envs]
     if is_team(env_id, envs[0]):
         return _group_of_matches(env_id, [Team(env) for env in envs], options, seed, first_env_idx)

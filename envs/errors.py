@@ -21,7 +21,7 @@ _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "pla
 
 
 def env_exceptions() -> tuple[type[BaseException], ...]:
-    """What the code of an environment may raise, for an `except`: its sys.exit must not end the process without a word.
+    """Returns what an environment may raise, for an `except`: its sys.exit must not end the process without a word.
     Nor must what derives from BaseException alone, as the panic of one in Rust (pyo3) or a cancelled task of asyncio.
 
     Python evaluates the classes of an `except` when something is raised, so the class of that can be one of them. In a
@@ -36,7 +36,7 @@ def env_exceptions() -> tuple[type[BaseException], ...]:
 
 
 class UsageError(ValueError):
-    """What the user can mend: one sentence with the value and what to change.
+    """Reports what the user can fix: one sentence with the value and what to change.
 
     A command prints the sentence alone and ends with status 2. Any other ValueError may come from the user's own code,
     where only a traceback helps.
@@ -69,7 +69,7 @@ class EnvError(RuntimeError):
 
 @contextmanager
 def call_of(env_id: str, call: str) -> Iterator[None]:
-    """What is raised inside becomes an `EnvError` of this environment and call. A `UsageError` stays as it is."""
+    """Turns what is raised inside into an `EnvError` of this environment and call. A `UsageError` stays as it is."""
     try:
         yield
     except (UsageError, EnvError):
@@ -79,7 +79,7 @@ def call_of(env_id: str, call: str) -> Iterator[None]:
 
 
 def failure(env_id: str, call: str, error: BaseException) -> UsageError | EnvError:
-    """What an exception of an environment in this call is: a sentence where all it lacks is a display."""
+    """Returns an error for an exception of an environment: a sentence where all it lacks is a display."""
     if any(mark in f"{type(error).__name__}: {error}" for mark in _NO_DISPLAY):
         return UsageError(
             f"{env_id} draws on a display, and there is none ({summary(error)}): put `xvfb-run -a` before the command, "
@@ -124,7 +124,7 @@ def place_of(error: BaseException, package: str = "") -> str | None:
 
 
 def is_refusal_of_arguments(error: BaseException) -> bool:
-    """Whether a call was refused for its arguments. A TypeError from inside of what was called is no refusal."""
+    """Returns whether a call was refused for its arguments. A TypeError from inside of the call is no refusal."""
     while isinstance(error.__cause__, TypeError):
         error = error.__cause__
     frame = error.__traceback__

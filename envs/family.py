@@ -49,7 +49,7 @@ FindSymmetries = Callable[[str, EnvOptions], Sequence[Symmetry]]
 
 @dataclass(frozen=True)
 class Entry:
-    """How the environment of one name is described and made."""
+    """Describes and makes the environment of one name."""
 
     describe: Describe
     make_group: MakeGroup
@@ -57,14 +57,6 @@ class Entry:
     takes_wrappers: bool = False  # whether its groups put those of `env_wrappers` around their environments
     to_wrap: str = "wrap the environment where its group makes it"  # what to do for wrappers where it takes none
     symmetries: FindSymmetries | None = None  # None: nothing is known of any
-
-
-def _no_code(env_id: str) -> str | None:
-    return None
-
-
-def _all(env_ids: Collection[str]) -> Iterable[str]:
-    return env_ids
 
 
 @dataclass(frozen=True)
@@ -90,7 +82,7 @@ class Family:
     env_ids: Callable[[], Collection[str]] | None = None
     """Its names, none where the family is not installed. None: they cannot be listed."""
 
-    listed: Callable[[Collection[str]], Iterable[str]] = _all
+    listed: Callable[[Collection[str]], Iterable[str]] = lambda env_ids: env_ids
     """Those of `env_ids` that `sf-envs` lists by itself. The others are found by their names."""
 
     options: type[Any] | None = None
@@ -117,7 +109,7 @@ class Family:
     """Names in `env_kwargs` that say where an environment writes files. A file that has one of them is obeyed only if
     the user trusts it."""
 
-    code_of: Callable[[str], str | None] = _no_code
+    code_of: Callable[[str], str | None] = lambda env_id: None
     """The file of the code that a name has run, beside that of installed packages; None: there is none.
 
     A file that names such an environment is obeyed only if the user trusts it. Imports nothing.

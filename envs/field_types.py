@@ -87,7 +87,7 @@ def flag_types(kind: type) -> dict[str, Any]:
 
 
 def allowed(hint: Any) -> str:
-    """What values of the type are, in words: "a whole number or auto"."""
+    """Returns what values of the type are, in words: "a whole number or auto"."""
     choices = [*_choices(hint)]
     return choices[0] if len(choices) == 1 else f"{', '.join(choices[:-1])} or {choices[-1]}"
 

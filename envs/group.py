@@ -40,7 +40,7 @@ ObsRows = Mapping[str, Sequence[np.ndarray]]
 
 @dataclass(frozen=True)
 class EnvSpec:
-    """What one actor of an environment sees and does, known without starting the environment where possible."""
+    """Describes what one actor of an environment sees and does, known without starting it where possible."""
 
     obs_space: gym.spaces.Dict  # a bare Box is {"obs": Box}; every entry is a Box
     action_space: gym.Space  # Discrete, MultiDiscrete, Box, or a Tuple of Discrete and Box
@@ -77,7 +77,7 @@ class Episode:
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step caused, for N actors. A group overwrites every entry at every step, but for `joined`."""
+    """Holds what a step caused, for N actors. A group overwrites every entry at every step, but for `joined`."""
 
     reward: np.ndarray  # [N] float32
     terminated: np.ndarray  # [N] bool
@@ -188,7 +188,7 @@ class PlayedGroup(RenderedGroup, Protocol):
         ...
 
     def moves(self, actor_idx: int) -> Mapping[int, str]:
-        """What the allowed actions of an actor are called now, where the position decides that; else nothing."""
+        """Returns what the allowed actions of an actor are called now, if the position decides that; else nothing."""
         ...
 
     def show_to(self, actor_idx: int) -> None:

@@ -39,7 +39,7 @@ _Place = tuple[str, str]  # the class of what was raised, with the file and line
 
 @dataclass(frozen=True)
 class Fault:
-    """What has gone wrong at one place, so often since it was last reported."""
+    """Counts what has gone wrong at one place since it was last reported."""
 
     place: str  # the same for all faults of this place, in whichever process
     message: str  # the first of them: "walk failed in step(): ZeroDivisionError: division by zero"
@@ -135,7 +135,7 @@ class GuardedGroup:
 
     @property
     def num_away(self) -> int:
-        """Of the actors, those in no episode."""
+        """Returns how many actors are in no episode."""
         return self.num_actors - int(np.count_nonzero(self._in_episode))
 
     def cut(self, env_idx: int) -> None:
@@ -197,7 +197,7 @@ class GuardedGroup:
         else:
             is_said = place in self._reported or isinstance(cause, UsageError)
             text = None if is_said else traceback_of(cause)
-            self._unreported[place] = Fault(_text(place), summary(error), 1, text)
+            self._unreported[place] = Fault(" in ".join(place), summary(error), 1, text)
         return place
 
     def _require_as_before(self) -> None:
@@ -238,16 +238,11 @@ class GuardedGroup:
 
 
 def _cause(error: Exception) -> BaseException:
-    """What the environment itself has raised."""
+    """Returns what the environment itself has raised."""
     return error.__cause__ or error if isinstance(error, EnvError) else error
 
 
 def _last_place(error: BaseException) -> str:
-    """Where an error was raised that no code of the user's had a part in."""
+    """Returns where an error was raised that no code of the user's had a part in."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{last.filename}, line {last.lineno}"
-
-
-def _text(place: _Place) -> str:
-    kind, where = place
-    return f"{kind} in {where}"

@@ -1,4 +1,4 @@
-"""Where the matches of a group end. A match is what the agents of one environment play until none of them is left."""
+"""Finds where the matches of a group end. A match is what the agents of one environment play until none is left."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ _MAX_NAMED = 12  # packages in a sentence
 
 
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:
-    """What one actor of `env_id` sees and does.
+    """Returns what one actor of `env_id` sees and does.
 
     An environment is made for it and closed. The working directory, torch's default dtype and the standard streams stay
     what they were, whatever the environment does.
@@ -129,7 +129,7 @@ def code_of(env_id: str) -> str | None:
 
 
 def writes_files(env_id: str, env_kwargs: str) -> bool:
-    """Whether these arguments, as a JSON object, have the environment write files. See `Family.writes_files`."""
+    """Returns whether these arguments, as a JSON object, let the environment write files. See `Family.writes_files`."""
     family = _first_asked(env_id)
     if family is None or not family.writes_files:
         return False

@@ -9,7 +9,7 @@ from numba import njit
 from sf import main
 from sf.envs import register_env
 from sf.envs.rts import UNITS, RtsEnv, Unit
-from sf.envs.rts.engine.orders.giving import MOVE, order_to
+from sf.envs.rts.engine.orders import MOVE, order_to
 from sf.envs.rts.engine.places import numbers_of
 
 # Barracks make it. It has a head of its own among the actions by type, and two planes.

@@ -22,7 +22,7 @@ def _find(env_id: str) -> Entry | None:
 
 
 def _env_ids() -> list[str]:
-    """With older spellings, which ale_py has registered with Gymnasium."""
+    """Adds the older spellings, which ale_py has registered with Gymnasium."""
     from sf.envs.atari import group  # noqa: PLC0415  the emulator
 
     older = [env_id for env_id, spec in gym.registry.items() if str(spec.entry_point).startswith("ale_py.")]

@@ -12,7 +12,6 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import cloudpickle
@@ -20,7 +19,7 @@ import gymnasium as gym
 import gymnasium.wrappers.vector
 from gymnasium.vector import VectorEnv
 
-from sf.envs.custom.named_objects import file_of_module
+from sf.envs.custom.named_objects import file_of_module, innermost
 from sf.envs.entries import AN_ENV, entry_of_either, entry_of_vector, is_env
 from sf.envs.errors import UsageError, summary
 from sf.envs.family import Entry, Family
@@ -49,7 +48,7 @@ _given: dict[str, GivenEnv] = {}
 
 
 def given_env(env_id: str) -> GivenEnv | None:
-    """What was given under this name, for the arguments of a process; None: the name says all."""
+    """Returns what was given under this name, for the arguments of a process; None: the name says all."""
     return _given.get(env_id)
 
 
@@ -153,7 +152,7 @@ def _of_one(factory: Callable[..., Any]) -> Callable[..., Any]:
 
 def _makes_vector(factory: Callable[..., Any]) -> bool:
     """A class says so itself. Of functions, those that take the number of environments do."""
-    kind = _inner(factory)
+    kind = innermost(factory)
     if isinstance(kind, type):
         return issubclass(kind, VectorEnv)
     try:
@@ -163,14 +162,8 @@ def _makes_vector(factory: Callable[..., Any]) -> bool:
 
 
 def _name(factory: Any) -> str:
-    inner = _inner(factory)
+    inner = innermost(factory)
     return getattr(inner, "__name__", type(inner).__name__)
-
-
-def _inner(factory: Any) -> Any:
-    while isinstance(factory, partial):
-        factory = factory.func
-    return factory
 
 
 GIVEN = Family(

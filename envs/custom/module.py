@@ -25,7 +25,7 @@ _PARALLEL_ENV = "parallel_env"
 
 
 def _find(env_id: str) -> Entry:
-    """What the module registered as Name, else its attribute of that name. Raises UsageError where there is neither."""
+    """Returns what the module registered as Name, else its attribute of that name. Raises UsageError without either."""
     what = f"env {env_id!r}"
     module_name, name = split(env_id, what)
     if name == _PARALLEL_ENV:
@@ -61,14 +61,10 @@ def _make_parallel_env(module_name: str, what: str, kwargs: dict[str, Any]) -> P
         raise UsageError(f"{what} with env_kwargs {kwargs}: {error}") from error
 
 
-def _code_of(env_id: str) -> str | None:
-    return file_of_module(env_id.partition(":")[0])
-
-
 MODULE = Family(
     name="module",
     about="module:Name",
     pattern=r"[^:]*:.*",
     find=_find,
-    code_of=_code_of,
+    code_of=lambda env_id: file_of_module(env_id.partition(":")[0]),
 )

@@ -33,7 +33,8 @@ def split(reference: str, wanted_by: str) -> tuple[str, str]:
 
 
 def meant(reference: str) -> str | None:
-    """What somebody may have meant who named a file of the working directory, or what is in it, without a colon."""
+    """Returns what somebody may have meant who named a file of the working directory, or what is in it, without a
+    colon; None: no such file is there."""
     module_name = _module_of_path(reference)
     if os.path.isfile(module_name.replace(".", os.sep) + ".py"):
         return f"{module_name}:MyClass, with the name of the class"
@@ -73,7 +74,7 @@ def import_module(name: str, wanted_by: str) -> ModuleType:
 
 
 def file_of_module(name: str) -> str | None:
-    """Where the top-level package of a module would be imported from; None: there is none, so nothing would be.
+    """Returns where the top-level package of a module would be imported from; None: there is none, so nothing would be.
 
     Nothing is imported here.
     """
@@ -100,9 +101,7 @@ def factory(
     found = getattr(module, name, None)
     if not callable(found):
         return None
-    made_by = found
-    while isinstance(made_by, partial):
-        made_by = made_by.func
+    made_by = innermost(found)
     if isinstance(made_by, type):
         if is_wanted(made_by):
             return found
@@ -114,6 +113,13 @@ def factory(
             f"function in {module.__name__} that calls it"
         )
     return found
+
+
+def innermost(factory: Any) -> Any:
+    """Returns the class or function inside of partials."""
+    while isinstance(factory, partial):
+        factory = factory.func
+    return factory
 
 
 def _module_of_path(path: str) -> str:

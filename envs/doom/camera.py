@@ -25,7 +25,7 @@ ROW, COLUMN = 3, 0
 
 
 class SmallState(NamedTuple):
-    """What is read of a `vizdoom.GameState`."""
+    """Holds what is read of a `vizdoom.GameState`."""
 
     screen_buffer: np.ndarray  # [120, 160, 3]
     game_variables: np.ndarray | None

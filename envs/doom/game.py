@@ -10,10 +10,10 @@ from typing import Protocol
 import numpy as np
 import vizdoom
 
+from sf.envs.doom.controls import View
 from sf.envs.doom.engine import start_engine
 from sf.envs.doom.scenarios import Scenario
 from sf.envs.doom.shaping import NO_SHAPING, Shaper
-from sf.envs.doom.view import View
 from sf.envs.group import Episode
 
 Rows = Sequence[Mapping[str, np.ndarray]]
@@ -114,7 +114,7 @@ class DoomEnv(Game):
         self._shaper.set_weights(weights)
 
     def episodes(self, first_actor_idx: int) -> list[Episode]:
-        """What to report of the episode that has just ended. Call it before `reset`."""
+        """Returns what to report of the episode that has just ended. Call it before `reset`."""
         stats = {"shaped_return": self._shaped_return}
         if self._kills_are_objective:
             kills = self._game.get_game_variable(vizdoom.GameVariable.KILLCOUNT)
@@ -125,7 +125,7 @@ class DoomEnv(Game):
         return [Episode(first_actor_idx, self._return, self._num_steps, num_frames, stats)]
 
     def returns(self) -> list[float]:
-        """Of the episode that is under way."""
+        """Returns the return of the present episode."""
         return [self._return]
 
     def close(self) -> None:

@@ -11,13 +11,12 @@ from functools import partial
 import numpy as np
 
 from sf.envs.doom.camera import FilmedGame
-from sf.envs.doom.controls import FULL_HEADS, MEASUREMENTS, Head
+from sf.envs.doom.controls import FULL_HEADS, MEASUREMENTS, Head, spaces
 from sf.envs.doom.game import DoomEnv, Game, Rows
 from sf.envs.doom.matches.match import Match
 from sf.envs.doom.matches.stand_ins import BOTS, MatchWithStandIns
 from sf.envs.doom.matches.tasks import FRAMESKIP, MATCHES, TICS_PER_S, match_setup
 from sf.envs.doom.scenarios import SCENARIOS, config_path, find_scenario
-from sf.envs.doom.view import spaces
 from sf.envs.group import EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.film import FilmedGroup
@@ -26,10 +25,10 @@ ENV_IDS = (*SCENARIOS, *MATCHES)
 
 
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:
-    """What an actor of `env_id` sees and does. Starts no engine.
+    """Returns what an actor of `env_id` sees and does. Starts no engine.
 
     obs: [72, 128, 3] uint8, RGB, channels last. measurements, where the task has them: [23] float32.
-    Raises UsageError for an unknown task, for one whose map is not installed, and for options that do not fit.
+    Raises UsageError for a task whose map is not installed, and for options that do not fit.
     """
     if env_id in MATCHES:
         setup = match_setup(env_id, options)

@@ -1,18 +1,25 @@
-"""The single-player Doom tasks: one table, and the user's own by the path of a .cfg file.
+"""The single-player Doom tasks: one table, and the user's own by the path of a ViZDoom .cfg file.
 
-Map, skill, time limit, the scenario's own reward and what is drawn come from the scenario's .cfg file, as
-published with ViZDoom (and, for the battle maps, with envpool-assets). The table says what the paper
-changes or adds: the buttons as heads of an action space, the frameskip, what the learner's reward is made
-of, and the measurements.
+Map, skill, time limit, the scenario's own reward and what is drawn come from the .cfg file, as published with ViZDoom
+(and, for the battle maps, with envpool-assets). The table says what the paper changes or adds: the buttons as heads of
+an action space, the frameskip, what the learner's reward is made of, and the measurements.
+
+Of a user's own file, buttons that exclude each other are one head, and every other button is a head of its own. Its
+game variables become the measurements beside the image, unchanged.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import vizdoom
+
 from sf.envs.doom.controls import (
+    ANGLES,
     ATTACK,
     BATTLE_HEADS,
     DEATHMATCH_HEADS,
@@ -25,8 +32,10 @@ from sf.envs.doom.controls import (
     WALK_OR_TURN,
     Head,
     Measurement,
+    one_of,
+    turn_by,
 )
-from sf.envs.doom.own_config import find_config, read_config
+from sf.envs.doom.matches.wads import single_starts
 from sf.envs.doom.shaping import HEALTH_AND_AMMO, MEDIKITS, NO_SHAPING, Shaping
 from sf.envs.errors import UsageError
 
@@ -90,13 +99,11 @@ SCENARIOS = {
 
 
 def find_scenario(env_id: str) -> Scenario:
-    """Raises UsageError for a name that is not in the table, and for a file that cannot be trained with."""
+    """Raises UsageError for a file that cannot be trained with."""
     if env_id.startswith(OWN):
         config = find_config(env_id.removeprefix(OWN))
         heads, measurements = read_config(config)
         return Scenario(str(config), heads, measurements=measurements)
-    if env_id not in SCENARIOS:
-        raise UsageError(f"env {env_id} is not a Doom task: use one of {', '.join(SCENARIOS)}")
     return SCENARIOS[env_id]
 
 
@@ -123,3 +130,108 @@ def _package_folder(package: str, folder: str) -> Path | None:
     if spec is None or not spec.submodule_search_locations:
         return None
     return Path(spec.submodule_search_locations[0]) / folder
+
+
+_EXCLUDE_EACH_OTHER = (
+    {"TURN_LEFT", "TURN_RIGHT"},
+    {"MOVE_LEFT", "MOVE_RIGHT"},
+    {"MOVE_FORWARD", "MOVE_BACKWARD"},
+    {"MOVE_UP", "MOVE_DOWN"},
+    {"LOOK_UP", "LOOK_DOWN"},
+    {"SELECT_NEXT_ITEM", "SELECT_PREV_ITEM"},
+    {"SELECT_NEXT_WEAPON", "SELECT_PREV_WEAPON", *(f"SELECT_WEAPON{slot}" for slot in range(10))},
+)
+
+_ANY_FIRST_MAP = "MAP01"  # also of a game that calls it E1M1
+
+
+def find_config(name: str) -> Path:
+    """Returns the file of this path, or of this name among those that come with ViZDoom.
+
+    Raises UsageError where there is none.
+    """
+    for path in (Path(name), Path(vizdoom.scenarios_path, name)):
+        if path.is_file() and path.suffix.lower() == ".cfg":
+            return path.resolve()
+    raise UsageError(f"env 'doom:{name}': there is no .cfg file of this name; give the path of one of ViZDoom's form")
+
+
+def read_config(path: Path) -> tuple[tuple[Head, ...], tuple[Measurement, ...]]:
+    """Returns the heads and the measurements. Raises UsageError for a file that cannot be trained with."""
+    game = vizdoom.DoomGame()
+    if not game.load_config(str(path)):
+        raise UsageError(f"{path} has lines that ViZDoom does not take: mend those that its warnings above name")
+    _require_map(path, game)
+    waits_for = next((word for word in ("-host", "-join") if word in game.get_game_args().split()), None)
+    if waits_for is not None:
+        raise UsageError(f"{path} has {waits_for} in its game_args, and the agent plays alone: leave it out")
+    buttons = [button.name for button in game.get_available_buttons()]
+    if not buttons:
+        raise UsageError(f"{path} has no available_buttons: name those that the agent may press")
+    variables = [variable.name for variable in game.get_available_game_variables()]
+    return _heads(path, buttons), tuple(Measurement(name) for name in variables)
+
+
+def _require_map(path: Path, game: vizdoom.DoomGame) -> None:
+    """Raises UsageError for what ends in no sentence: an engine that does not find its map never answers, one that
+    finds no start dies and takes its owner along, and one that cannot read its WAD plays another."""
+    wanted, scenario = game.get_doom_map().upper(), game.get_doom_scenario_path()
+    own = _maps(path, "doom_scenario_path", scenario) if scenario else {}
+    game_wad = _game_wad(game.get_doom_game_path())
+    below = _maps(path, "doom_game_path", game_wad)
+    if own is None or below is None:
+        return
+    starts = {**below, **own}
+    if starts.get(wanted) == 0:
+        wad = os.path.basename(scenario if wanted in own else game_wad)
+        raise UsageError(
+            f"{path} has the doom_map {wanted}, in which nobody starts who plays alone: name another one, or play it "
+            f"as a match, as --env doom_duel_bots --doom_wad {wad} --doom_map {wanted}"
+        )
+    if wanted not in starts and wanted != _ANY_FIRST_MAP:
+        raise UsageError(
+            f"{path} has the doom_map {wanted}, which is not in its WAD: name one of {', '.join(own or below)}"
+        )
+
+
+def _maps(path: Path, key: str, wad: str) -> dict[str, int] | None:
+    """Returns how many start alone in each map of a WAD that the file names by this key.
+
+    None: it names another kind of archive.
+    """
+    if not os.path.isfile(wad):
+        raise UsageError(f"{path} names the map {wad}, which is not there: mend {key}, relative to the file")
+    if not wad.lower().endswith(".wad"):
+        return None
+    try:
+        return single_starts(Path(wad))
+    except UsageError:
+        raise UsageError(f"{path} names {wad}, which is no WAD, or half of one: mend {key}") from None
+
+
+def _game_wad(named: str) -> str:
+    """Returns the WAD of the game below a scenario, as ViZDoom finds it."""
+    package = os.path.dirname(vizdoom.__file__)
+    names = [named] if named else ["doom2.wad", "freedoom2.wad"]
+    places = [*names, *(os.path.join(package, os.path.basename(name)) for name in names)]
+    return next(filter(os.path.isfile, places), names[-1])
+
+
+def _heads(path: Path, buttons: Sequence[str]) -> tuple[Head, ...]:
+    heads = []
+    left = dict.fromkeys(buttons)
+    while left:
+        button = next(iter(left))
+        rivals = next((group for group in _EXCLUDE_EACH_OTHER if button in group), {button})
+        together = [name for name in left if name in rivals]
+        for name in together:
+            del left[name]
+        if button in ANGLES:
+            heads.append(turn_by(11, max_degrees=10.0, button=button))
+        elif button.endswith("_DELTA"):
+            raise UsageError(
+                f"{path} has the button {button}, whose strength the file does not say: use buttons without DELTA"
+            )
+        else:
+            heads.append(one_of(*together))
+    return tuple(heads)

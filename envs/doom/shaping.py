@@ -36,7 +36,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Shaping:
-    """What is rewarded, and the weights before anybody changes them, by name."""
+    """Names what is rewarded, and holds the weights before anybody changes them, by name."""
 
     terms: tuple[Term, ...] = ()
     weights: Mapping[str, float] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What no network can learn from: NaN and infinite numbers in observations and rewards."""
+"""Refuses NaN and infinite numbers in observations and rewards: no network can learn from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LARGEST = np.finfo(np.float32).max
 
 
 def float_keys(spec: EnvSpec) -> list[str]:
-    """Of the observations that could have NaN or infinite numbers."""
+    """Returns the keys of observations that could have NaN or infinite numbers."""
     return [key for key, space in spec.obs_space.items() if np.issubdtype(space.dtype, np.floating)]
 
 

@@ -103,7 +103,8 @@ class GymGroup:
             final_obs, reward, terminated, truncated, info = self._act(n, action)
             result.reward[n] = reward
             if terminated or truncated:
-                episodes.append(self._finished_episode(n, info))
+                stats = calls.episode_stats(self._env_id, info)
+                episodes.append(finished_episode(n, self._return[n], self._num_steps[n], self._num_frames[n], stats))
             if terminated:
                 result.terminated[n] = True
                 result.first[n] = True
@@ -145,10 +146,6 @@ class GymGroup:
         self._writer.write(first_obs, obs, n)
         self._needs_reset[n] = False
         self._return[n], self._num_steps[n], self._num_frames[n] = 0.0, 0, 0
-
-    def _finished_episode(self, n: int, info: dict[str, Any]) -> Episode:
-        stats = calls.episode_stats(self._env_id, info)
-        return finished_episode(n, self._return[n], self._num_steps[n], self._num_frames[n], stats)
 
 
 def _require_one_objective(env_id: str, env: gym.Env) -> None:

@@ -27,7 +27,7 @@ _ByAgent = Mapping[Any, Any]
 
 
 class ParallelEnv(Protocol):
-    """What is used of PettingZoo's class of this name."""
+    """Has those members of PettingZoo's class of this name that are used here."""
 
     @property
     def possible_agents(self) -> Sequence[Any]: ...
@@ -152,7 +152,10 @@ class ParallelGroup:
             result.valid[n] = True
             result.reward[n] = rewards[agent]
             if agent not in playing:
-                episodes.append(self._finished_episode(n, self._info(agent, infos)))
+                has_info = not isinstance(infos, Mapping) or agent in infos
+                info = self._of(agent, infos, "info") if has_info else {}
+                stats = calls.episode_stats(self._env_id, info)
+                episodes.append(finished_episode(n, self._return[n], self._num_steps[n], self._num_frames[n], stats))
                 result.terminated[n] = self._flag(agent, "termination", terminations)
                 result.truncated[n] = not result.terminated[n]
         shown = [*playing, *(agent for agent, n in played.items() if result.truncated[n])]
@@ -238,16 +241,9 @@ class ParallelGroup:
     def _flag(self, agent: Any, name: str, values: _ByAgent) -> bool:
         return calls.flag(self._env_id, f"{name} of agent {agent!r}", self._of(agent, values, name))
 
-    def _info(self, agent: Any, infos: _ByAgent) -> Any:
-        return self._of(agent, infos, "info") if not isinstance(infos, Mapping) or agent in infos else {}
-
     def _begin_episodes(self, actors: Sequence[int]) -> None:
         for n in actors:
             self._return[n], self._num_steps[n], self._num_frames[n] = 0.0, 0, 0
-
-    def _finished_episode(self, n: int, info: Mapping[str, Any]) -> Episode:
-        stats = calls.episode_stats(self._env_id, info)
-        return finished_episode(n, self._return[n], self._num_steps[n], self._num_frames[n], stats)
 
 
 def _common_spaces(env_id: str, env: ParallelEnv, agents: Sequence[Any]) -> tuple[gym.Space, gym.Space]:

@@ -72,7 +72,7 @@ class Team:
         self._env.close()
 
     def _of_each(self, value: Any) -> dict[int, Any]:
-        """Of each agent what it has in a sequence, or else what holds for all."""
+        """Returns for each agent its part of a sequence, or else what holds for all."""
         if isinstance(value, list | tuple) or np.shape(value) == (len(self.possible_agents),):
             return dict(enumerate(value))
         return dict.fromkeys(self.possible_agents, value)

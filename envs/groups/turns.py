@@ -27,7 +27,10 @@ _OBSERVATION = "observation"  # beside the mask, where the environment's own obs
 
 
 class TurnEnv(Protocol):
-    """What is used of PettingZoo's AECEnv. The mappings have an entry for everybody in `agents`."""
+    """Has those members of PettingZoo's AECEnv that are used here.
+
+    Its mappings have an entry for everybody in `agents`.
+    """
 
     possible_agents: Sequence[Any]
     agents: Sequence[Any]
@@ -61,7 +64,7 @@ class TurnEnv(Protocol):
 
 
 class _End(NamedTuple):
-    """How an agent's part of a match has ended, and what it saw there."""
+    """Records how an agent's part of a match has ended, and what it saw there."""
 
     terminated: bool
     truncated: bool

@@ -124,7 +124,9 @@ class VectorGroup:
         np.logical_and(truncated, result.valid & ~terminated, out=result.truncated)
 
         resets_next = self._mode is AutoresetMode.NEXT_STEP
-        self._count(reward, stepped=~unchosen if resets_next else np.ones_like(unchosen))
+        stepped = ~unchosen if resets_next else np.ones_like(unchosen)
+        self._return += np.where(stepped, reward, 0.0)
+        self._num_steps += stepped
         episodes = self._finished_episodes(ended, stats)  # before a reset, which may write over the statistics
         if resets_next:
             result.first[:] = unchosen
@@ -162,10 +164,6 @@ class VectorGroup:
                 f"({self.num_actors},)"
             )
         return array
-
-    def _count(self, reward: np.ndarray, stepped: np.ndarray) -> None:
-        self._return += np.where(stepped, reward, 0.0)
-        self._num_steps += stepped
 
     def _finished_episodes(self, ended: np.ndarray, stats: Mapping[str, Any]) -> list[Episode]:
         episodes = []

@@ -17,9 +17,10 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv, VectorWrapper
 
+from sf.envs.entries import describer
 from sf.envs.errors import UsageError
 from sf.envs.family import Entry, Family
-from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
+from sf.envs.group import EnvGroup, RenderedGroup
 from sf.envs.groups.vector import VectorGroup
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.filming import film_vector
@@ -28,13 +29,6 @@ from sf.envs.wrappers.wrapping import wrapped
 
 _PREFIX = "envpool:"
 _INSTALL = "pip install 'envpool>=1.2,<2' (Python 3.11 or later)"
-
-
-def _describe(env_id: str, options: EnvOptions) -> EnvSpec:
-    """Makes one environment. Raises UsageError as `_make_group` does."""
-    group = _make_group(env_id, 1, options, seed=0, first_env_idx=0)
-    group.close()
-    return group.spec
 
 
 def _make_group(
@@ -87,7 +81,7 @@ def _pool(env_id: str, num_envs: int, options: EnvOptions, seed: int, first_env_
 
 
 class _Pool(VectorWrapper):
-    """With the bounds that EnvPool means, and without a seed at `reset`: it was given when the pool was made."""
+    """Has the bounds that EnvPool means, and takes no seed at `reset`: the pool was made with one."""
 
     def __init__(self, pool: VectorEnv, frameskip: int) -> None:
         super().__init__(pool)
@@ -115,7 +109,7 @@ ENVPOOL = Family(
     name="envpool",
     about="environments of EnvPool",
     pattern=f"{_PREFIX}.*",
-    find=lambda env_id: Entry(_describe, _make_group, _make_rendered_group, takes_wrappers=True),
+    find=lambda env_id: Entry(describer(_make_group), _make_group, _make_rendered_group, takes_wrappers=True),
     package="envpool",
     install=_INSTALL,
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -33,25 +34,17 @@ def _make_gymnasium_group(
     kwargs: dict[str, Any] = options.kwargs
     frameskip = options.env_frameskip or 1
     gym_spec = gym.registry[env_id.rpartition(":")[2]]
-    try:
+    with _call_of_gymnasium(env_id, options):
         if _is_vectorised(gym_spec, frameskip, options):
             vector_env = gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="vector_entry_point", **kwargs)
             require_num_envs(env_id, vector_env, num_envs)
             vector_env = wrapped(env_id, vector_env, options)
             return VectorGroup(env_id, vector_env, seed, first_env_idx, strict_spaces=options.strict_spaces)
-    except (UsageError, EnvError):
-        raise
-    except env_exceptions() as error:
-        raise _refusal(env_id, options, error) from error
 
     def make() -> gym.Env:
-        try:
+        with _call_of_gymnasium(env_id, options):
             # The group checks what it needs itself, at a fraction of the time that the passive checker takes.
             return gym.make(env_id, disable_env_checker=True, **kwargs)
-        except (UsageError, EnvError):
-            raise
-        except env_exceptions() as error:
-            raise _refusal(env_id, options, error) from error
 
     with calls.made(env_id, [make] * num_envs, lambda env: wrapped(env_id, env, options)) as envs:
         return group_of_envs(env_id, envs, options, seed, first_env_idx)
@@ -63,17 +56,13 @@ def _make_rendered_gymnasium_group(
     """Single environments where there are any: few vectorised ones draw."""
     kwargs: dict[str, Any] = options.kwargs
     gym_spec = gym.registry[env_id.rpartition(":")[2]]
-    try:
+    with _call_of_gymnasium(env_id, options):
         if gym_spec.entry_point is None or are_for_vector_envs(options):
             mode = "vector_entry_point"
             make_vec = partial(gym.make_vec, env_id, num_envs=num_envs, vectorization_mode=mode, **kwargs)
             return film_vector(env_id, make_vec, num_envs, options, seed, first_env_idx)
         makes = [partial(gym.make, env_id, disable_env_checker=True, **kwargs)] * num_envs
         return film_envs(env_id, makes, options, seed, first_env_idx)
-    except (UsageError, EnvError):
-        raise
-    except env_exceptions() as error:
-        raise _refusal(env_id, options, error) from error
 
 
 def _is_vectorised(gym_spec: EnvSpec, frameskip: int, options: EnvOptions) -> bool:
@@ -94,12 +83,19 @@ def _is_vectorised(gym_spec: EnvSpec, frameskip: int, options: EnvOptions) -> bo
     return str(gym_spec.vector_entry_point).startswith("gymnasium.") and isinstance(limit, int) and limit > 0
 
 
-def _refusal(env_id: str, options: EnvOptions, error: BaseException) -> Exception:
-    """Returns a sentence where Gymnasium refuses the name or the arguments; else the environment itself has raised."""
-    if isinstance(error, gym.error.Error | ImportError) or is_refusal_of_arguments(error):
-        return UsageError(f"env {env_id!r} with env_kwargs {options.env_kwargs}: {error}")
-    # Gymnasium adds its arguments to a TypeError, and hides where it came from.
-    return failure(env_id, "__init__()", error.__cause__ if isinstance(error.__cause__, TypeError) else error)
+@contextmanager
+def _call_of_gymnasium(env_id: str, options: EnvOptions) -> Iterator[None]:
+    """Raises UsageError where Gymnasium refuses the name or the arguments; else the environment itself has raised."""
+    try:
+        yield
+    except (UsageError, EnvError):
+        raise
+    except env_exceptions() as error:
+        if isinstance(error, gym.error.Error | ImportError) or is_refusal_of_arguments(error):
+            raise UsageError(f"env {env_id!r} with env_kwargs {options.env_kwargs}: {error}") from error
+        # Gymnasium adds its arguments to a TypeError, and hides where it came from.
+        cause = error.__cause__ if isinstance(error.__cause__, TypeError) else error
+        raise failure(env_id, "__init__()", cause) from error
 
 
 GYMNASIUM_ENTRY = Entry(
@@ -155,10 +151,6 @@ def _split_version(env_id: str) -> tuple[str, int]:
     return (name, int(version)) if version.isdecimal() and name else (env_id, 0)
 
 
-def _code_of(env_id: str) -> str | None:
-    return env_id if env_id in WRAPPERS_OF_OLD_IDS else file_beside_installed(env_id)
-
-
 GYMNASIUM = Family(
     name="gymnasium",
     about="its newest versions; older ones and module:Env-v0 can be named, too",
@@ -166,5 +158,5 @@ GYMNASIUM = Family(
     find=_find,
     env_ids=lambda: list(gym.registry),
     listed=newest,
-    code_of=_code_of,
+    code_of=lambda env_id: env_id if env_id in WRAPPERS_OF_OLD_IDS else file_beside_installed(env_id),
 )

@@ -45,7 +45,7 @@ def _make(env_id: str, kwargs: dict[str, Any]) -> ParallelEnv:
 
 
 def _hint(env_id: str) -> str:
-    """What to type instead of a name that PettingZoo does not know."""
+    """Returns what to type instead of a name that PettingZoo does not know."""
     namespace, _, game = env_id.removeprefix(_PREFIX).partition("/")
     if namespace in _MOVED:
         package, folder = _MOVED[namespace]

@@ -57,14 +57,14 @@ class TensorGame:
 
     @property
     def tensor_shape(self) -> tuple[int, ...]:
-        """Of the tensor; a board is [C, H, W]."""
+        """Returns the shape of the tensor; a board is [C, H, W]."""
         game = self.game
         is_recalled = self.tensor == _INFORMATION_STATE
         return tuple(game.information_state_tensor_shape() if is_recalled else game.observation_tensor_shape())
 
     @property
     def num_numbers(self) -> int:
-        """Of the tensor."""
+        """Returns how many numbers the tensor has."""
         return math.prod(self.tensor_shape)
 
 
@@ -138,7 +138,7 @@ def _parameter(env_id: str, key: str, value: Any, specification: Mapping[str, An
 
 
 def _refusal(game_type: Any) -> str | None:
-    """Why games of this type cannot be trained on, and what to do instead; None: they can."""
+    """Returns why games of this type cannot be trained on, and what to do instead; None: they can."""
     if game_type.short_name == _CHAT_GAME:
         return "has more actions than it names without a language model of its own: take another game"
     if game_type.dynamics == pyspiel.GameType.Dynamics.MEAN_FIELD:

@@ -6,7 +6,13 @@ allows nothing. Where all act at once, each has a mask of its own.
 
 from __future__ import annotations
 
+import functools
+import resource
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import gymnasium as gym
@@ -18,7 +24,6 @@ from sf.envs.errors import UsageError, summary
 from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
 from sf.envs.openspiel.games import load
 from sf.envs.openspiel.match import Match, traits_of
-from sf.envs.openspiel.trial import require_playable
 from sf.envs.openspiel.views import Views
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.film import Film, FilmedGroup
@@ -27,6 +32,10 @@ from sf.envs.seeding import env_seed
 from sf.envs.spaces.actions import ACTION_MASK
 
 OBSERVATION = "observation"
+_TRIAL = "import sys; sys.path[:] = sys.argv[3:]; from sf.envs.openspiel.group import try_out; try_out(*sys.argv[1:3])"
+_MOST_TRIAL_S = 300  # bridge_uncontested_bidding takes 20 s
+_MOST_TRIAL_BYTES = 4 << 30  # beyond what the process has when it begins
+_REFUSED = 3  # the status of a process that has printed why
 PICTURES_PER_S = 2.0  # a position takes a while to read
 
 AnyMatch = TypeVar("AnyMatch", bound=Match)
@@ -45,9 +54,46 @@ _describe = describer(make_group)
 
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     """Parameters are tried first, in a process that may die of them."""
-    if options.kwargs:
-        require_playable(env_id, options.env_kwargs)
+    refusal = _refusal(env_id, options.env_kwargs) if options.kwargs else None
+    if refusal is not None:
+        raise UsageError(refusal)
     return _describe(env_id, options)
+
+
+@functools.cache
+def _refusal(env_id: str, env_kwargs: str) -> str | None:
+    """Returns why OpenSpiel cannot make such a game; None: it can.
+
+    It checks few of its parameters: over some it ends the process that it is in, and over some it takes memory without
+    end. So a process that only tries makes the game for a first time.
+    """
+    command = [sys.executable, "-c", _TRIAL, env_id, env_kwargs, *sys.path]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+    )
+    if done.returncode == _REFUSED:
+        return done.stdout.strip()
+    if done.returncode == -signal.SIGALRM:
+        return f"env {env_id!r} with env_kwargs {env_kwargs} was not made within {_MOST_TRIAL_S} s: change them"
+    if done.returncode < 0:
+        lines = done.stderr.split("\n")
+        said = next((line for line in reversed(lines) if line.strip()), signal.Signals(-done.returncode).name)
+        return f"env {env_id!r} with env_kwargs {env_kwargs} makes OpenSpiel crash ({said.strip()}): change them"
+    return None
+
+
+def try_out(env_id: str, env_kwargs: str) -> None:
+    """Make a game in a process that only tries."""
+    signal.alarm(_MOST_TRIAL_S)  # the kernel's, which also ends what does not come back from C++
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most_bytes = pages * resource.getpagesize() + _MOST_TRIAL_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (most_bytes, most_bytes))
+    try:
+        make_group(env_id, 1, EnvOptions(env_kwargs=env_kwargs), seed=0, first_env_idx=0)
+    except UsageError as refusal:
+        print(refusal)
+        sys.exit(_REFUSED)
 
 
 def make_rendered_group(

@@ -1,4 +1,4 @@
-"""All information states of a game, with what the environment shows there: a policy is known as a whole from them.
+"""Enumerates all information states of a game, with what the environment shows there: a policy is known from them.
 
 An information state is all that a player knows when it acts. The strategy of a player is a distribution over actions
 for each of its own, and how far it can be exploited follows from these numbers alone.
@@ -101,7 +101,7 @@ def find(env_id: str, options: EnvOptions) -> InformationStates:
 
 
 def _refusal(game: Any) -> str | None:
-    """Why the players of this game have no exploitability that can be computed, and what to do instead."""
+    """Returns why the exploitability of this game cannot be computed, and what to do instead."""
     game_type = game.get_type()
     if game.num_players() == 1:
         return "has one player, who has nobody to be exploited by: sf-eval measures its return"
@@ -125,7 +125,7 @@ class _Walk:
     """Through all histories of a game, once."""
 
     def __init__(self, env_id: str, tensor_game: TensorGame) -> None:
-        self._env_id = env_id
+        self._what = f"exploitability: {env_id}"
         self._game = tensor_game.game
         is_of_turns = self._game.get_type().dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
         self._turns = self._game if is_of_turns else pyspiel.convert_to_turn_based(self._game)
@@ -156,7 +156,7 @@ class _Walk:
             num_histories += 1
             if num_histories > MOST_HISTORIES or len(self._idxs) > self._most or self._characters > _MOST_CHARACTERS:
                 raise UsageError(
-                    f"exploitability: {self._env_id} is too large: {num_histories:,} histories with "
+                    f"{self._what} is too large: {num_histories:,} histories with "
                     f"{len(self._idxs):,} information states are not all of it: {_SMALLER}"
                 )
             if node.state.is_chance_node():
@@ -174,12 +174,12 @@ class _Walk:
         )
 
     def _chances(self, node: _Node) -> Iterator[_Node]:
-        """What follows on each outcome of chance."""
+        """Yields what follows on each outcome of chance."""
         for action, _ in node.state.chance_outcomes():
             yield node._replace(state=node.state.child(action), seen=node.seen.child(action))
 
     def _decisions(self, node: _Node) -> Iterator[_Node]:
-        """What follows on each action of the player who acts."""
+        """Yields what follows on each action of the player who acts."""
         state, player = node.state, node.state.current_player()
         idx = self._note(node, player)
         for action in self._legal[idx]:
@@ -210,17 +210,17 @@ class _Walk:
             self._legal.append(node.state.legal_actions())
         elif self._players[idx] != player:
             raise UsageError(
-                f"exploitability: {self._env_id} calls information states of two players alike, and OpenSpiel measures "
+                f"{self._what} calls information states of two players alike, and OpenSpiel measures "
                 "by their names: take another game"
             )
         elif self._sequences_before[idx] != node.last[player]:
             raise UsageError(
-                f"exploitability: {self._env_id} lets its players forget (one information state has several pasts), "
+                f"{self._what} lets its players forget (one information state has several pasts), "
                 "and a best response is known only where they have perfect recall: take another game"
             )
         elif not np.array_equal(self._seen[idx][0], self._obs[player]):
             raise UsageError(
-                f"exploitability: {self._env_id} shows its players more than their information states say (two "
+                f"{self._what} shows its players more than their information states say (two "
                 "observations of one): take another tensor in env_kwargs, or another game"
             )
         return idx

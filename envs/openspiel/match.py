@@ -193,19 +193,15 @@ def traits_of(tensor_game: TensorGame) -> Traits:
             if state.is_chance_node():
                 state.apply_action(rng.choice(state.chance_outcomes())[0])
                 continue
-            looks_alike = looks_alike and _are_alike([_tensor_of(observer, state, player) for player in players])
+            if looks_alike:
+                observer.set_from(state, 0)
+                first = observer.tensor.copy()
+                for player in players:
+                    observer.set_from(state, player)
+                    looks_alike = looks_alike and np.array_equal(observer.tensor, first)
             if state.is_simultaneous_node():
                 state.apply_actions([rng.choice(state.legal_actions(player) or [0]) for player in players])
             else:
                 state.apply_action(rng.choice(state.legal_actions()))
             num_decisions += 1
     return Traits(looks_alike, pays_at_end)
-
-
-def _tensor_of(observer: Any, state: Any, player: int) -> np.ndarray:
-    observer.set_from(state, player)
-    return np.array(observer.tensor)
-
-
-def _are_alike(tensors: list[np.ndarray]) -> bool:
-    return all(np.array_equal(tensors[0], tensor) for tensor in tensors[1:])

@@ -28,8 +28,10 @@ _BOARD = 3  # the rank of a tensor [C, H, W]
 
 
 def find(env_id: str, options: EnvOptions) -> list[Symmetry]:
-    """Those of this game, beside the one that changes nothing; none where its tensor is no board, where chance has a
-    part in it, or where players act at once."""
+    """Returns the symmetries of this game, beside the one that changes nothing.
+
+    There is none if its tensor is no board, if chance has a part in it, or if players act at once.
+    """
     tensor_game = load(env_id, options.kwargs, seed=0)
     game_type = tensor_game.game.get_type()
     is_for_turns = game_type.dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL

@@ -1,4 +1,4 @@
-"""What a player sees: a tensor of the game, its own seat, and whose turn it is.
+"""Shows a player a tensor of the game, its own seat, and whose turn it is.
 
 The tensor of a game need not say the last two, and what a position is worth to a player depends on both. So they follow
 it, as a one-hot of the player and a number for each player who acts now. A game of one player has neither. Where the
@@ -23,7 +23,7 @@ _BOARD = 3  # the rank of a tensor [C, H, W]; all others are flat
 
 
 class View(NamedTuple):
-    """What one player sees. The tensor is to be written; the rest is there."""
+    """Holds what one player sees. The tensor is to be written; the rest is there."""
 
     player: int
     whole: np.ndarray  # [n + 2P] or [C + 2P, H, W] float32
@@ -43,7 +43,7 @@ class Views:
 
     @property
     def space(self) -> gym.spaces.Box:
-        """Of what a player sees."""
+        """Returns the space of what a player sees."""
         is_board = len(self.shape) == _BOARD
         return Planes(*self.shape) if is_board else gym.spaces.Box(-np.inf, np.inf, self.shape, np.float32)
 

@@ -114,13 +114,8 @@ class MatchCamera:
         self.films = [Film() for _ in (self._idxs if self._painter else range(1))]
         self._returns = [0.0] * len(self._idxs)
 
-    @property
-    def possible_agents(self) -> Sequence[Any]:
-        return self._env.possible_agents
-
-    @property
-    def agents(self) -> Sequence[Any]:
-        return self._env.agents
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._env, name)
 
     def reset(self, seed: int | None = None) -> tuple[_ByAgent, _ByAgent]:
         obs, infos = self._env.reset(seed=seed)
@@ -143,15 +138,6 @@ class MatchCamera:
 
     def returns(self) -> Sequence[float]:
         return self._returns
-
-    def observation_space(self, agent: Any) -> gym.Space:
-        return self._env.observation_space(agent)
-
-    def action_space(self, agent: Any) -> gym.Space:
-        return self._env.action_space(agent)
-
-    def close(self) -> None:
-        self._env.close()
 
     def _draw(self, obs: _ByAgent) -> list[tuple[Film, np.ndarray]]:
         if self._painter is None:

@@ -1,4 +1,4 @@
-"""What makes a group one that can be looked at: a film of each view, and cameras that shoot them."""
+"""Makes a group one that can be looked at: a film of each view, and cameras that shoot them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Film:
         return self._latest
 
     def cut(self) -> list[np.ndarray]:
-        """What was added since the last call."""
+        """Returns what was added since the last call."""
         pictures, self._pictures = self._pictures, []
         return pictures
 
@@ -55,11 +55,11 @@ class Camera(Protocol):
 
     @property
     def films(self) -> Sequence[Film]:
-        """Of each view."""
+        """Returns the film of each view."""
         ...
 
     def returns(self) -> Sequence[float]:
-        """Of each agent, in the episode that is under way."""
+        """Returns the return of each agent in the present episode."""
         ...
 
     # One that films a single environment may have methods `moves(agent_idx)` and `show_to(agent_idx)`: see

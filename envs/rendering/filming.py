@@ -75,7 +75,7 @@ def _film_matches(
 ) -> RenderedGroup:
     frameskip = options.env_frameskip or 1
     matches = [as_parallel(env_id, env, frameskip, options.share_reward) for env in envs]
-    cameras = [MatchCamera(env_id, match) for match in matches]
+    cameras: list[Any] = [MatchCamera(env_id, match) for match in matches]  # each has all that its match has
     group = ParallelGroup(env_id, cameras, seed, first_env_idx, frameskip)
     return FilmedGroup(group, cameras, _pictures_per_s(matches[0]))
 
@@ -92,7 +92,7 @@ def _make_drawing(env_id: str, make: Callable[..., Any]) -> Any:
 
 
 def _draws(env: Any) -> bool:
-    """Whether its metadata names the mode; where they name no mode at all, whether it has a render() of its own."""
+    """Returns whether its metadata name the mode or, if they name none, whether it has a render() of its own."""
     modes = (getattr(env, "metadata", None) or {}).get("render_modes")
     if modes:
         return RENDER_MODE in modes

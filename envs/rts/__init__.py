@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sf.envs.rts.engine.units import UNITS, Unit
-    from sf.envs.rts.env import RtsEnv
-    from sf.envs.rts.parallel import RtsParallelEnv
+    from sf.envs.rts.env import RtsEnv, RtsParallelEnv
     from sf.envs.rts.replay import Replay
 
 __all__ = ["UNITS", "Replay", "RtsEnv", "RtsParallelEnv", "Unit"]
 
 _MODULES = {
     "RtsEnv": "env",
-    "RtsParallelEnv": "parallel",
+    "RtsParallelEnv": "env",
     "Replay": "replay",
     "UNITS": "engine.units",
     "Unit": "engine.units",
@@ -25,7 +24,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Numba is imported when one of them is asked for: the record of the family is imported with `sf.envs`."""
+    """Import Numba only when a name is asked for, since the record of the family is imported with `sf.envs`."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415

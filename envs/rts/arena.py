@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+import secrets
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sf.envs.errors import UsageError
-from sf.envs.rts.controls import controls
+from sf.envs.field_types import require
+from sf.envs.rts.controls import OBSERVATION, controls
 from sf.envs.rts.engine import ais
 from sf.envs.rts.engine.compiled import warm_up
 from sf.envs.rts.engine.state import DRAW, NOBODY, World
@@ -19,18 +21,13 @@ from sf.envs.rts.engine.units import UNITS, Unit
 from sf.envs.rts.games import Games
 from sf.envs.rts.replay import Recorder, Replay
 from sf.envs.rts.settings import Settings
+from sf.envs.spaces.actions import ACTION_MASK
 
+if TYPE_CHECKING:
+    from sf.envs.rts.picture import ArenaCamera
+
+_LARGEST_SEED = 2**64 - 1
 LONGEST_HELP = 1000  # ticks that the AI plays at the beginning of an episode, where there is a curriculum
-
-
-class Watcher(Protocol):
-    """Is told of what happens, after every few ticks."""
-
-    ticks_a_picture: int
-
-    def began(self, which: np.ndarray) -> None: ...
-    def moved(self, which: np.ndarray) -> None: ...
-    def paid(self, rewards: np.ndarray, ended: np.ndarray) -> None: ...
 
 
 class Arena:
@@ -44,7 +41,7 @@ class Arena:
         units: tuple[Unit, ...] = UNITS,
         commands: Mapping[str, Callable[..., None]] | None = None,
     ) -> None:
-        """commands: as of `sf.envs.rts.env.RtsEnv`."""
+        """commands: see `sf.envs.rts.env.RtsEnv`."""
         warm_up()
         commands = commands or {}
         if commands and settings.actions != "global":
@@ -57,7 +54,7 @@ class Arena:
             _require_folder(Path(settings.replays))
         self._replay = None if settings.replay is None else _replay(settings, num_players)
         self._decision = [0] * len(seeds)
-        self.watcher: Watcher | None = None
+        self.watcher: ArenaCamera | None = None  # is told of what happens, after every few ticks
         self._commands = list(commands.values())
         self.settings = settings
         self._mixture = settings.mixture
@@ -68,6 +65,7 @@ class Arena:
         self._num_own = self.controls.head_sizes[0] - len(commands)  # of the engine's commands
         self.num_players = num_players
         self._rngs = [random.Random(seed) for seed in seeds]
+        self._is_seeded = False  # by `seed`
         self._num_begun = [0] * len(seeds)
         self._opponents = [""] * len(seeds)
         self._recorders = [Recorder(settings, num_players) for _ in seeds] if settings.replays else []
@@ -82,6 +80,17 @@ class Arena:
     def go_on_after(self, num_episodes: int) -> None:
         """Count this many episodes as played by each game, for the curriculum."""
         self._num_begun = [num_episodes] * len(self._num_begun)
+
+    def begin_seeded(self, seed: int | None) -> None:
+        """Begin all games anew, all with this seed. Without one, random numbers go on, at first from a random one.
+
+        Raises UsageError for what is no seed.
+        """
+        is_seed = isinstance(seed, int | np.integer) and 0 <= seed <= _LARGEST_SEED
+        require(seed is None or is_seed, f"seed is {seed!r}: an integer from 0 to {_LARGEST_SEED}")
+        if seed is not None or not self._is_seeded:
+            self.seed([secrets.randbits(64) if seed is None else int(seed)] * self.games.num)
+        self.begin(np.ones(self.games.num, bool))
 
     def begin(self, which: np.ndarray) -> None:
         """Begin the games [E] anew, and look."""
@@ -102,9 +111,9 @@ class Arena:
                 self._draw_opponent(g)
             helped[g] = self._rngs[g].randint(0, self._longest_help(g))
             self._num_begun[g] += 1
-        for helper in set(self._helpers(which)):
-            of_helper = which & np.array([self._helper(g) == helper for g in range(len(which))])
-            self.games.begin(of_helper, helped, helper)
+        helpers = np.array([opponent or "nobody" for opponent in self._opponents])  # in a curriculum, of player 0
+        for helper in set(helpers[which].tolist()):
+            self.games.begin(which & (helpers == helper), helped, helper)
         while (ended := which & (self.games.winner != NOBODY)).any():  # while the AI still played
             self.games.begin(ended)
         if self._recorders:
@@ -133,8 +142,7 @@ class Arena:
 
     def require_game(self) -> None:
         """Raises UsageError where a game is over or has not begun: for callers that may forget to begin anew."""
-        if (self.games.winner != NOBODY).any():
-            raise UsageError("no game is under way: call reset before step")
+        require((self.games.winner == NOBODY).all(), "no game is under way: call reset before step")
 
     def restore(self, snapshot: bytes) -> None:
         """The only game goes on from there, and so does its recording. Its history of observations is empty.
@@ -164,8 +172,15 @@ class Arena:
         if anew is not None:
             self.planes[anew, :, c:] = 0
 
+    def seen_by(self, player: int) -> Any:
+        """Returns a copy of what a player of the first game sees."""
+        planes = self.planes[0, player].copy()
+        if not self.controls.has_mask:
+            return planes
+        return {OBSERVATION: planes, ACTION_MASK: self.masks[0, player].copy()}
+
     def stats(self, g: int, player: int) -> dict[str, float]:
-        """Of a game that has ended."""
+        """Returns the statistics of a game that has ended."""
         winner, own = int(self.games.winner[g]), self.games.worlds.players[g, player]
         won = 0.5 if winner == DRAW else float(winner == player)
         found = {"won": won, "true_objective": won, "ticks": float(self.games.ticks[g]), "kills": float(own["kills"])}
@@ -181,6 +196,7 @@ class Arena:
         """Begin the random numbers of all games anew."""
         self.games.seed(seeds)
         self._rngs = [random.Random(seed) for seed in seeds]
+        self._is_seeded = True
 
     def _advance(self, choices: np.ndarray) -> np.ndarray:
         """Returns the rewards [E, 2]."""
@@ -213,13 +229,6 @@ class Arena:
         if not self.settings.curriculum or self.num_players > 1:
             return 0
         return int(LONGEST_HELP * max(0.0, 1.0 - self._num_begun[g] / self.settings.curriculum))
-
-    def _helper(self, g: int) -> str:
-        """Returns the AI that plays for player 0 in a curriculum: that of the opponent."""
-        return self._opponents[g] or "nobody"
-
-    def _helpers(self, which: np.ndarray) -> list[str]:
-        return [self._helper(g) for g in np.flatnonzero(which).tolist()]
 
 
 def _require_folder(folder: Path) -> None:

@@ -22,7 +22,7 @@ _NOT_IN_MINI = {FLAG, ATHLETE, TOWER, RUNNER}
 
 
 class Controls(NamedTuple):
-    """How a player acts in a game, and what it sees."""
+    """Describes how a player acts in a game, and what it sees."""
 
     action_names: tuple[str, ...]  # of one head; else of each head all, as head:choice
     head_sizes: tuple[int, ...]
@@ -50,7 +50,7 @@ class Controls(NamedTuple):
         raise UsageError(f"action is {action!r}: give one of {self.action_space()}")
 
     def names_of_heads(self) -> tuple[tuple[str, ...], ...]:
-        """Of the choices of each head."""
+        """Returns the names of the choices of each head."""
         names = iter(self.action_names)
         return tuple(tuple(next(names) for _ in range(size)) for size in self.head_sizes)
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from sf.envs.errors import UsageError
 from sf.envs.family import Entry, Family
 
@@ -23,11 +20,6 @@ def _find(env_id: str) -> Entry | None:
     return Entry(group.describe, group.make_group, group.make_rendered_group, to_wrap=_TO_WRAP)
 
 
-def _against(name: str) -> Mapping[str, Any]:
-    """Returns the AI that plays for the other side. A wrong name is said by the settings."""
-    return {"opponent": name.lower()}
-
-
 def _env_ids() -> tuple[str, ...]:
     try:
         import numba  # noqa: F401, PLC0415  an extra
@@ -44,7 +36,7 @@ RTS = Family(
     env_ids=_env_ids,
     package="numba",
     install=INSTALL,
-    against=_against,
+    against=lambda name: {"opponent": name.lower()},  # the settings refuse a wrong name
     training_aids=("curriculum",),
     writes_files=("replays",),
 )

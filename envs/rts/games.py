@@ -1,4 +1,4 @@
-"""Games of a group as Python sees them: arrays, and calls of what is compiled."""
+"""Holds the games of a group as Python sees them: arrays, and calls of what is compiled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sf.envs.errors import UsageError
+from sf.envs.field_types import require
 from sf.envs.rts.engine import ais, compiled, state
 from sf.envs.rts.engine.units import UNITS, Unit, table
 from sf.envs.rts.settings import GAMES, Settings
@@ -23,7 +23,7 @@ _MAGIC = b"sf-rts"
 
 
 def command_of(ai: str) -> int:
-    """What stands for "this AI commands" among the choices of a player."""
+    """Returns what stands for "this AI commands" among the choices of a player."""
     return -1 - ais.AIS.index(ai)
 
 
@@ -65,7 +65,7 @@ class Games:
         self.worlds.games["rng"] = np.asarray(seeds, np.uint64)
 
     def set_ai(self, g: int, player: int, name: str) -> None:
-        """Who commands a player from the next tick on: one of `sf.envs.rts.engine.ais.AIS`."""
+        """Let an AI command a player from the next tick on: one of `sf.envs.rts.engine.ais.AIS`."""
         self.worlds.players[g, player]["ai"] = ais.AIS.index(name)
 
     def begin(self, which: np.ndarray, helped_ticks: np.ndarray | None = None, helper: str = "simple") -> None:
@@ -115,19 +115,19 @@ class Games:
             raw = unpacker.decompress(packed, num_bytes + 1) if found == wanted else b""
         except (ValueError, RecursionError, zlib.error):
             found, raw = None, b""
-        if found != wanted or len(raw) != num_bytes:
-            raise UsageError(
-                f"this is no snapshot of a game with version, game, size, room, units {wanted} (it has "
-                f"{str(found)[:100]}): restore it into an environment with the game, the settings and the units that "
-                "it was taken from"
-            )
+        require(
+            found == wanted and len(raw) == num_bytes,
+            f"this is no snapshot of a game with version, game, size, room, units {wanted} (it has "
+            f"{str(found)[:100]}): restore it into an environment with the game, the settings and the units that it "
+            "was taken from",
+        )
         read: list[np.ndarray] = []
         offset = 0
         for part in parts:
             read.append(np.frombuffer(raw, part.dtype, part.size, offset).reshape(part.shape))
             offset += part.nbytes
-        if fault := fault_of(state.Worlds._make([*read, self.worlds.kinds]), self.settings):
-            raise UsageError(f"this is no snapshot of a game: {fault}; take one of the game anew")
+        fault = fault_of(state.Worlds._make([*read, self.worlds.kinds]), self.settings)
+        require(fault is None, f"this is no snapshot of a game: {fault}; take one of the game anew")
         for part, values in zip(parts, read, strict=True):
             part[...] = values
 

@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 
 from sf.envs.entries import describer
-from sf.envs.errors import UsageError
+from sf.envs.field_types import require
 from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.film import FilmedGroup
@@ -46,18 +46,14 @@ def make_rendered_group(
 
 
 def _make(env_id: str, num_envs: int, options: EnvOptions, seed: int, first_env_idx: int) -> RtsGroup:
-    if options.env_frameskip not in (None, 1):
-        raise UsageError(
-            f"{env_id}: env_frameskip is {options.env_frameskip}: give ticks of a decision as frame_skip in env_kwargs"
-        )
+    skip = options.env_frameskip
+    require(
+        skip in (None, 1),
+        f"{env_id}: env_frameskip is {skip}: give ticks of a decision as frame_skip in env_kwargs",
+    )
     game, num_players = NAMES[env_id]
     seeds = [env_seed(seed, first_env_idx + e) for e in range(num_envs)]
     return RtsGroup(Arena(settings(game, options.kwargs, env_id, num_players), seeds, num_players))
-
-
-def _bots(arena: Arena) -> dict[str, int]:
-    """In a match, the AIs of its game."""
-    return {name: command_of(name) for name in OPPONENTS[arena.settings.game]} if arena.num_players > 1 else {}
 
 
 class RtsGroup:
@@ -69,13 +65,14 @@ class RtsGroup:
         obs_space = controls.obs_space(arena.settings)
         if not isinstance(obs_space, gym.spaces.Dict):
             obs_space = gym.spaces.Dict({"obs": obs_space})
+        bots = OPPONENTS[arena.settings.game] if arena.num_players > 1 else ()
         self.spec = EnvSpec(
             obs_space,
             controls.action_space(),
             num_agents=arena.num_players,
             frameskip=self._skip,
             action_names=controls.names_of_heads(),
-            bots=_bots(arena),
+            bots={name: command_of(name) for name in bots},
             has_curriculum=arena.settings.curriculum > 0,
         )
         self.num_actors = arena.games.num * arena.num_players

@@ -8,7 +8,7 @@ import numpy as np
 
 from sf.envs.rendering.film import Film
 from sf.envs.rts.arena import Arena
-from sf.envs.rts.engine.orders.giving import ATTACK
+from sf.envs.rts.engine.orders import ATTACK
 from sf.envs.rts.engine.state import NEUTRAL, WALL
 from sf.envs.rts.engine.units import BARRACKS, BASE, FLAG, MELEE, RANGE, RESOURCE, RUNNER, TOWER
 from sf.envs.rts.games import Games

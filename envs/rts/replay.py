@@ -5,10 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import struct
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from sf.envs.errors import UsageError
+from sf.envs.field_types import require
 from sf.envs.rts.controls import controls
 from sf.envs.rts.engine.state import NOBODY
 from sf.envs.rts.games import VERSION, Games, command_of
@@ -24,11 +21,6 @@ from sf.envs.rts.settings import OPPONENTS, Settings
 SUFFIX = ".rts"
 _TO_DO = f"name a file {SUFFIX} that an environment of this version has written"
 _LARGEST = 1 << 26  # bytes of what is in a file: one that claims more is no replay
-# What reading a file of any bytes as a zip of arrays may raise.
-_DAMAGED = (
-    OSError, ValueError, KeyError, TypeError, EOFError, OverflowError, MemoryError, RuntimeError, SyntaxError,
-    struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,22 +37,18 @@ class Replay:
         sizes = controls(self.settings).head_sizes
         most_players = 1 if self.settings.game == "tower" else 2
         choices = self.choices
-        if (
-            choices.dtype != np.int8
-            or choices.ndim != 3
-            or len(choices) == 0
-            or not 1 <= choices.shape[1] <= most_players
-            or choices.shape[2] != len(sizes)
-        ):
-            raise UsageError(
-                f"the commands of the replay are {choices.dtype} of shape {choices.shape}, not int8 of decisions, "
-                f"players and {len(sizes)}: {_TO_DO}"
-            )
-        is_ai = np.isin(
-            choices[..., :1], [command_of(ai) for ai in ("nobody", "random", *OPPONENTS[self.settings.game])]
+        require(
+            choices.dtype == np.int8
+            and choices.ndim == 3
+            and len(choices) > 0
+            and 1 <= choices.shape[1] <= most_players
+            and choices.shape[2] == len(sizes),
+            f"the commands of the replay are {choices.dtype} of shape {choices.shape}, not int8 of decisions, players "
+            f"and {len(sizes)}: {_TO_DO}",
         )
-        if not (((choices >= 0) & (choices < sizes)) | is_ai).all():
-            raise UsageError(f"a command of the replay is none of its game: {_TO_DO}")
+        ais = [command_of(ai) for ai in ("nobody", "random", *OPPONENTS[self.settings.game])]
+        are_known = ((choices >= 0) & (choices < sizes)) | np.isin(choices[..., :1], ais)
+        require(bool(are_known.all()), f"a command of the replay is none of its game: {_TO_DO}")
 
     def games(self) -> Iterator[Games]:
         """Yields the same game after each decision, beginning with its start; the object is one.
@@ -70,17 +58,16 @@ class Replay:
         games = Games(self.settings, [1], self.choices.shape[1])
         games.restore(0, self.start)
         yield games
+        num = len(self.choices)
         for d, choices in enumerate(self.choices):
-            if games.winner[0] != NOBODY:
-                raise UsageError(f"the replay has {len(self.choices)} decisions, but its game ends after {d}: {_TO_DO}")
+            require(games.winner[0] == NOBODY, f"the replay has {num} decisions, but its game ends after {d}: {_TO_DO}")
             games.advance(choices[np.newaxis].astype(np.int64), self.settings.skip)
             yield games
-        if games.winner[0] == NOBODY:
-            raise UsageError(
-                f"the replay has no commands after {len(self.choices)} decisions, but its game goes on: {_TO_DO}"
-            )
-        if games.digest(0) != self.end:
-            raise UsageError(f"the replay ends in another state than its game did: {_TO_DO}")
+        require(
+            games.winner[0] != NOBODY,
+            f"the replay has no commands after {num} decisions, but its game goes on: {_TO_DO}",
+        )
+        require(games.digest(0) == self.end, f"the replay ends in another state than its game did: {_TO_DO}")
 
     def save(self, path: Path) -> None:
         head = {
@@ -98,7 +85,7 @@ class Replay:
         path.write_bytes(packed.getvalue())
 
     def save_in(self, folder: Path) -> Path:
-        """Into a file that is named after its game."""
+        """Save it to a file that is named after its game."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.settings.game}_{self.end[:16]}{SUFFIX}"
         partial = path.with_suffix(f".{os.getpid()}.part")
@@ -116,17 +103,18 @@ class Replay:
                 head = json.loads(arrays["head"].tobytes())
                 start, choices = arrays["start"].tobytes(), arrays["choices"]
             version, end = head["version"], str(head["end"])
-            known = version != VERSION or Settings(**{**head["settings"], "replays": None, "replay": None})
-        except _DAMAGED as error:
+            if version == VERSION:
+                settings = Settings(**{**head["settings"], "replays": None, "replay": None})
+        except Exception as error:  # whatever NumPy, zip and JSON make of the bytes of any file
             raise UsageError(
                 f"{path} is no replay ({error}): name a file {SUFFIX} that an environment has written"
             ) from None
-        if not isinstance(known, Settings):
-            raise UsageError(
-                f"{path} is a replay of version {version}, and this is {VERSION}: play it with its own version"
-            )
+        require(
+            version == VERSION,
+            f"{path} is a replay of version {version}, and this is {VERSION}: play it with its own version",
+        )
         try:
-            return cls(known, start, choices, end)
+            return cls(settings, start, choices, end)
         except UsageError as error:
             raise UsageError(f"{path}: {error}") from None
 

@@ -1,4 +1,4 @@
-"""What `env_kwargs` may say of a game."""
+"""Defines the settings of a game, which `env_kwargs` may give."""
 
 from __future__ import annotations
 
@@ -8,21 +8,38 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from sf.envs.errors import UsageError
+from sf.envs.field_types import require
 
 GAMES = ("mini", "flag", "tower")
 OPPONENTS = {"mini": ("simple", "hit_and_run", "random"), "flag": ("flag", "random"), "tower": ()}
 MIXED = "mixed"
 _DEFAULT_OPPONENT = {"mini": "simple", "flag": "flag", "tower": "nobody"}
 _FRAME_SKIP = {"mini": 50, "flag": 10, "tower": 50}
-_MAX_TICKS = {"mini": 6000, "flag": 6000, "tower": 6000}
 MOST_TICKS = 1_000_000  # of a game
-_MOST_UNITS, _MOST_OBS, _MOST_EPISODES, _LARGEST_SHARE = 4096, 64, 10**9, 1e9
+_LIMITS = {
+    "frame_skip": (1, MOST_TICKS),
+    "opponent_frame_skip": (1, MOST_TICKS),
+    "history": (1, 64),
+    "curriculum": (0, 10**9),
+    "max_ticks": (1, MOST_TICKS),
+    "size": (16, 256),
+    "room": (16, 4096),
+    "extra": (0, 4096),
+}
+# What a game of Tower Defense always has, and why.
+_OF_TOWER = {
+    "actions": ("global", "there is one kind of unit to command"),
+    "opponent_frame_skip": (50, "nobody commands"),
+    "curriculum": (0, "no AI could help"),
+    "size": (20, "the maze has a size of 20"),
+}
+_LARGEST_SHARE = 1e9
 _WITHOUT_TROOPS = 6  # units of a side at the beginning, at most, with the one troop that it may have anyway
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a game is played. Each field is a keyword argument of the environments and a name in `env_kwargs`."""
+    """Decides how a game is played. Each field is a keyword argument of the environments and a name in `env_kwargs`."""
 
     game: str = "mini"
 
@@ -65,44 +82,26 @@ class Settings:
     """A replay to be played in the place of a game: whatever is chosen, the commands are those of the file."""
 
     def __post_init__(self) -> None:
-        _require(self.game in GAMES, f"game is {self.game!r}: {', '.join(GAMES)}")
-        _require(self.actions in ("global", "by_type"), f"actions is {self.actions!r}: global or by_type")
-        _require(
-            self.actions == "global" or self.game != "tower",
-            "actions is 'by_type', but there is one kind of unit to command in Tower Defense: leave it out",
-        )
-        _require(
-            self.opponent_frame_skip == 50 or self.game != "tower",
-            f"opponent_frame_skip is {self.opponent_frame_skip}, but nobody commands in Tower Defense: leave it out",
-        )
-        _require(
-            self.curriculum == 0 or self.game != "tower",
-            f"curriculum is {self.curriculum}, but no AI could help in Tower Defense: leave it out",
-        )
-        for name, least, most in (
-            ("frame_skip", 1, MOST_TICKS), ("opponent_frame_skip", 1, MOST_TICKS), ("history", 1, _MOST_OBS),
-            ("curriculum", 0, _MOST_EPISODES), ("max_ticks", 1, MOST_TICKS), ("size", 16, 256),
-            ("room", 16, _MOST_UNITS), ("extra", 0, _MOST_UNITS),
-        ):  # fmt: skip
+        require(self.game in GAMES, f"game is {self.game!r}: {', '.join(GAMES)}")
+        require(self.actions in ("global", "by_type"), f"actions is {self.actions!r}: global or by_type")
+        for name, (least, most) in _LIMITS.items():
             value = getattr(self, name)
-            is_int = isinstance(value, int) and not isinstance(value, bool)
-            _require(
-                value is None or (is_int and value >= least), f"{name} is {value!r}: an integer of {least} or more"
-            )
-            _require(value is None or value <= most, f"{name} is {value}: at most {most}")
-        _require(self.extra == 0 or self.game == "mini", f"extra is {self.extra}, but is for Mini-RTS: leave it out")
-        _require(
-            self.extra <= self.room - _WITHOUT_TROOPS,
-            f"extra is {self.extra}, but room is {self.room}: give room for {self.extra + _WITHOUT_TROOPS} units",
-        )
+            is_right = value is None or (type(value) is int and least <= value <= most)
+            require(is_right, f"{name} is {value!r}: an integer from {least} to {most}")
+        if self.game == "tower":
+            for name, (value, why) in _OF_TOWER.items():
+                given = getattr(self, name)
+                require(given == value, f"{name} is {given!r}, but {why} in Tower Defense: leave it out")
+        require(self.extra == 0 or self.game == "mini", f"extra is {self.extra}, but is for Mini-RTS: leave it out")
+        needed = self.extra + _WITHOUT_TROOPS
+        require(needed <= self.room, f"extra is {self.extra}, but room is {self.room}: give room for {needed} units")
         for name in ("replays", "replay"):
             value = getattr(self, name)
-            _require(value is None or isinstance(value, str | os.PathLike), f"{name} is {value!r}: a path")
-        _require(
+            require(value is None or isinstance(value, str | os.PathLike), f"{name} is {value!r}: a path")
+        require(
             self.replays is None or self.replay is None,
             "replay and replays are both given, but a game that is played again is not written again: leave one out",
         )
-        _require(self.size == 20 or self.game != "tower", f"size is {self.size}: the maze of Tower Defense has 20")
         self.mixture  # noqa: B018  a wrong opponent is reported at once
 
     @property
@@ -111,27 +110,28 @@ class Settings:
 
     @property
     def most_ticks(self) -> int:
-        return self.max_ticks or _MAX_TICKS[self.game]
+        return self.max_ticks or 6000
 
     @property
     def mixture(self) -> dict[str, float]:
-        """How often each AI plays, in all 1. Raises UsageError for one that does not play this game."""
+        """Returns the share of each AI, in all 1. Raises UsageError for one that does not play this game."""
         known = OPPONENTS[self.game]
         given = _DEFAULT_OPPONENT[self.game] if self.opponent is None else self.opponent
         if not known:
-            _require(given == "nobody", f"opponent is {given!r}, but Tower Defense has none: leave it out")
+            require(given == "nobody", f"opponent is {given!r}, but Tower Defense has none: leave it out")
             return {"nobody": 1.0}
         if isinstance(given, str):
             names = [name for name in known if name != "random"] if given == MIXED else [given]
             given = dict.fromkeys(names, 1.0)
-        _require(
-            isinstance(given, Mapping) and len(given) > 0 and all(name in known for name in given),
+        are_known = isinstance(given, Mapping) and len(given) > 0 and all(name in known for name in given)
+        require(
+            are_known,
             f"opponent is {self.opponent!r}: {', '.join((*known, MIXED))}, or a mapping of AIs to how often each plays",
         )
         shares = list(given.values())
-        _require(
-            all(isinstance(share, int | float) and 0 <= share <= _LARGEST_SHARE for share in shares)
-            and sum(shares) > 0,
+        are_shares = all(isinstance(share, int | float) and 0 <= share <= _LARGEST_SHARE for share in shares)
+        require(
+            are_shares and sum(shares) > 0,
             f"opponent is {self.opponent!r}: give positive numbers up to {_LARGEST_SHARE:g}",
         )
         return {name: share / sum(shares) for name, share in given.items()}
@@ -154,8 +154,3 @@ def settings(game: str, kwargs: Mapping[str, Any], where: str, num_players: int 
         return Settings(game=game, **kwargs)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
-
-
-def _require(holds: bool, sentence: str) -> None:
-    if not holds:
-        raise UsageError(sentence)

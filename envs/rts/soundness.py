@@ -1,4 +1,4 @@
-"""Whether the state of a game can be: what compiled functions count on, and do not check.
+"""Checks whether the state of a game can be: compiled functions count on that, and do not check it.
 
 A snapshot is data from outside. Compiled functions index arrays by what is in it, and follow the lists of units in
 cells.
@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from sf.envs.rts.engine import ais
-from sf.envs.rts.engine.games.towers import WAVES
-from sf.envs.rts.engine.orders.giving import BUILD, MAKE, RUN_THROUGH
+from sf.envs.rts.engine.orders import BUILD, MAKE, RUN_THROUGH
 from sf.envs.rts.engine.state import DRAW, NEUTRAL, TOWERS, WALL, Worlds
+from sf.envs.rts.engine.towers import WAVES
 from sf.envs.rts.settings import GAMES, MOST_TICKS, OPPONENTS, Settings
 
 _MANY = 1 << 48  # sums of such numbers do not overflow
@@ -22,7 +22,10 @@ _Bounds = Mapping[str, tuple[float, float]]
 
 
 def fault_of(world: Worlds, settings: Settings) -> str | None:
-    """What cannot be about a game of these settings, or None. world: of one game, with no first axis but in games."""
+    """Returns what cannot be about a game of these settings, or None.
+
+    world: of one game, with no first axis but in games.
+    """
     num_units, num_kinds, half = 3 * settings.room, len(world.kinds), settings.size / 2
     rules = GAMES.index(settings.game)
     most = settings.size**2 if rules == TOWERS else 0
@@ -56,7 +59,7 @@ def _of_player(settings: Settings) -> _Bounds:
 
 
 def _of_unit(num_units: int, num_kinds: int, half: float) -> _Bounds:
-    """Of those that are gone, too: others may still have them in mind."""
+    """Returns the bounds of all units, also of those that are gone: others may still have them in mind."""
     counts = ("target_serial", "hit_by_serial", "hit_tick", "serial", "ready_in", "load", "stuck", "damage")
     return {
         "x": (-half, half), "y": (-half, half), "to_x": (-_MANY, _MANY), "to_y": (-_MANY, _MANY),

@@ -1,4 +1,4 @@
-"""What the choices of an action are called, where the environment says so: for a person who plays with keys."""
+"""Finds what the choices of an action are called, if the environment says so: for a person who plays with keys."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def action_names(env: Any, space: gym.Space) -> ActionNames:
     """
     sizes = ActionSpec.of(space).discrete_sizes
     for layer in objects(env):
-        for find in (_own, _meanings, _enumerated, _of_gymnasium):
+        for find in _FINDERS:
             names = _read(find, layer)
             if names and tuple(map(len, names)) == sizes:
                 return names
@@ -44,7 +44,7 @@ def action_names(env: Any, space: gym.Space) -> ActionNames:
 
 
 def _read(find: Callable[[Any], Any], layer: Any) -> ActionNames:
-    """What it finds, as names by head. Anybody's attribute may have such a name, and be something else."""
+    """Returns what it finds, as names by head. Anybody's attribute may have such a name, and be something else."""
     try:
         found = list(find(layer) or ())
         if all(isinstance(name, str) for name in found):
@@ -54,14 +54,6 @@ def _read(find: Callable[[Any], Any], layer: Any) -> ActionNames:
         return ()
 
 
-def _own(layer: Any) -> Any:
-    return layer.action_names
-
-
-def _meanings(layer: Any) -> Any:
-    return layer.get_action_meanings()
-
-
 def _enumerated(layer: Any) -> Iterator[str]:
     return (each.name for each in layer.actions if isinstance(each, Enum))
 
@@ -69,3 +61,11 @@ def _enumerated(layer: Any) -> Iterator[str]:
 def _of_gymnasium(layer: Any) -> Any:
     kind = type(layer)
     return _OF_GYMNASIUM.get(kind.__name__) if kind.__module__.startswith("gymnasium.") else None
+
+
+_FINDERS: tuple[Callable[[Any], Any], ...] = (
+    lambda layer: layer.action_names,
+    lambda layer: layer.get_action_meanings(),
+    _enumerated,
+    _of_gymnasium,
+)

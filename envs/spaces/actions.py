@@ -1,4 +1,4 @@
-"""How an action is laid out in flat arrays: D discrete heads and C continuous numbers.
+"""Lays an action out in flat arrays: D discrete heads and C continuous numbers.
 
 The policy writes `discrete` [N, D] and `continuous` [N, C]; an environment reads them back as its own kind of action.
 """
@@ -110,7 +110,7 @@ def decoder(space: gym.Space) -> Callable[[np.ndarray, np.ndarray], Any]:
 
 
 def centre_and_half(space: gym.spaces.Box) -> tuple[np.ndarray, np.ndarray]:
-    """Where 0 of a policy lies in a Box, and how far from it 1 does: both of its shape, float32 or its own float64.
+    """Returns where 0 of a policy is in a Box, and how far from it 1 is: both of its shape, float32 or its float64.
 
     Far from 0, float32 has a single number for all of a Box: from 1e9 to 1e9 + 10, for one.
     """
@@ -120,12 +120,12 @@ def centre_and_half(space: gym.spaces.Box) -> tuple[np.ndarray, np.ndarray]:
 
 
 def float_dtype(space: gym.spaces.Box) -> np.dtype:
-    """In which its actions are computed."""
+    """Returns the type in which its actions are computed."""
     return np.promote_types(space.dtype, np.float32)
 
 
 def middle_range(space: gym.spaces.Box) -> tuple[np.ndarray, np.ndarray]:
-    """What -1 and 1 of a policy are in a Box, both of its shape.
+    """Returns what -1 and 1 of a policy are in a Box, both of its shape.
 
     They are the bounds of an axis that has both. Where one is missing, they are -1 and 1 if 0 is inside: a new policy
     is centred on 0, so at least half of its actions are inside, however little they vary. If 0 is outside, all of its

@@ -235,6 +235,12 @@ def _infinite_where_meant(bound: np.ndarray) -> np.ndarray:
     return np.where(np.abs(bound) > np.finfo(np.float32).max, np.copysign(np.inf, bound), bound)
 
 
+def _misfit(env_id: str, key: str, came: str, wanted: str) -> UsageError:
+    return UsageError(
+        f"{env_id}: observation {key!r} came as {came}, but its space is {wanted}: change the one or the other"
+    )
+
+
 def _box_store(env_id: str, key: str, box: Any) -> _Store:
     shape, dtype = box.shape, box.dtype
     num_numbers = math.prod(shape)
@@ -246,10 +252,7 @@ def _box_store(env_id: str, key: str, box: Any) -> _Store:
         # Assignment alone would broadcast a wrong shape, and cut floats to integers, without a word.
         fits = value.dtype == dtype or np.can_cast(value.dtype, dtype, "same_kind")
         if value.shape != shape or not fits:
-            raise UsageError(
-                f"{env_id}: observation {key!r} came as {value.dtype} of shape {value.shape}, but its space "
-                f"is {dtype} of shape {shape}: change the one or the other"
-            )
+            raise _misfit(env_id, key, f"{value.dtype} of shape {value.shape}", f"{dtype} of shape {shape}")
         if dtype.kind in "iu" and value.dtype != dtype and value.size:
             _require_representable(env_id, key, value, dtype)
         row[...] = value
@@ -280,10 +283,7 @@ def _one_hot_store(env_id: str, key: str, space: gym.spaces.Discrete) -> _Store:
                 f"{start + n - 1}: return one whole number"
             ) from None
         if not 0 <= choice < n:  # a negative index would count from the end
-            raise UsageError(
-                f"{env_id}: observation {key!r} came as {value!r}, but its space is {start} to "
-                f"{start + n - 1}: change the one or the other"
-            )
+            raise _misfit(env_id, key, repr(value), f"{start} to {start + n - 1}")
         row[...] = 0.0
         row[choice] = 1.0
 
@@ -297,16 +297,10 @@ def _one_hots_store(env_id: str, key: str, space: gym.spaces.MultiDiscrete) -> _
     def store(value: Any, row: np.ndarray) -> None:
         value = np.asarray(value)
         if value.shape != space.shape or value.dtype.kind not in "iu":
-            raise UsageError(
-                f"{env_id}: observation {key!r} came as {value.dtype} of shape {value.shape}, but its space is "
-                f"{space.dtype} of shape {space.shape}: change the one or the other"
-            )
+            raise _misfit(env_id, key, f"{value.dtype} of shape {value.shape}", f"{space.dtype} of shape {space.shape}")
         choices = value.ravel().astype(np.int64) - starts
         if ((choices < 0) | (choices >= sizes)).any():
-            raise UsageError(
-                f"{env_id}: observation {key!r} came as {value.tolist()}, but its space is {space}: change the one or "
-                "the other"
-            )
+            raise _misfit(env_id, key, str(value.tolist()), str(space))
         row[...] = 0.0
         row[begins + choices] = 1.0
 

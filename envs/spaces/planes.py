@@ -29,7 +29,7 @@ class Planes(gym.spaces.Box):
 
     @property
     def scale(self) -> float:
-        """What a 1 stands for."""
+        """Returns what a 1 stands for."""
         return 1.0 if self.step is None else self.step
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""What a policy sees of an observation space: all of it but the parts that no network here can read.
+"""Leaves out the parts of an observation space that no network here can read.
 
 Observations of other packages may have such parts beside numbers, for example an instruction in words.
 """

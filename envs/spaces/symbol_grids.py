@@ -64,7 +64,7 @@ def codes(space: gym.spaces.Box) -> tuple[int, int]:
 
 
 def grid_shape(shape: tuple[int, ...]) -> GridShape:
-    """Of a space of rank 2 or 3."""
+    """Returns the shape of a space of rank 2 or 3."""
     if len(shape) == 2:
         return GridShape(1, *shape, channels_trail=True, has_channels=False)
     first, middle, last = shape

@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from sf.envs.entries import require_arguments
+from sf.envs.entries import describer, require_arguments
 from sf.envs.family import Entry, Family
-from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
+from sf.envs.group import EnvGroup, RenderedGroup
 from sf.envs.groups.gym import GymGroup
 from sf.envs.groups.parallel import ParallelGroup
 from sf.envs.groups.turns import as_parallel
@@ -20,10 +20,6 @@ from sf.envs.wrappers.wrapping import wrapped
 
 # Their observations say which environment of the run they come from.
 _COUNTING = ("toy_counting", "toy_match_counting")
-
-
-def _describe(env_id: str, options: EnvOptions) -> EnvSpec:
-    return _make_group(env_id, 1, options, seed=0, first_env_idx=0).spec
 
 
 def _make_group(
@@ -62,7 +58,9 @@ def _toys() -> dict[str, Callable[..., Any]]:
 
 
 def _find(env_id: str) -> Entry | None:
-    return Entry(_describe, _make_group, _make_rendered_group, takes_wrappers=True) if env_id in _toys() else None
+    if env_id not in _toys():
+        return None
+    return Entry(describer(_make_group), _make_group, _make_rendered_group, takes_wrappers=True)
 
 
 TOY = Family(

@@ -92,22 +92,6 @@ def _raise(step: _Step) -> _Step:
     raise RuntimeError("toy_faulty was asked to fail")
 
 
-def _nan_obs(step: _Step) -> _Step:
-    return np.full_like(step[0], np.nan), *step[1:]
-
-
-def _nan_reward(step: _Step) -> _Step:
-    return step[0], float("nan"), *step[2:]
-
-
-def _huge_obs(step: _Step) -> _Step:
-    return np.full_like(step[0], np.finfo(np.float32).max), *step[1:]
-
-
-def _wrong_shape(step: _Step) -> _Step:
-    return step[0][:1], *step[1:]
-
-
 def _hang(step: _Step) -> _Step:
     while True:
         time.sleep(3600)
@@ -120,10 +104,10 @@ def _kill(step: _Step) -> _Step:
 
 _FAULTS: dict[str, Callable[[_Step], _Step]] = {
     "raise": _raise,
-    "nan_obs": _nan_obs,
-    "nan_reward": _nan_reward,
-    "huge_obs": _huge_obs,
-    "wrong_shape": _wrong_shape,
+    "nan_obs": lambda step: (np.full_like(step[0], np.nan), *step[1:]),
+    "nan_reward": lambda step: (step[0], float("nan"), *step[2:]),
+    "huge_obs": lambda step: (np.full_like(step[0], np.finfo(np.float32).max), *step[1:]),
+    "wrong_shape": lambda step: (step[0][:1], *step[1:]),
     "hang": _hang,
     "kill": _kill,
 }

@@ -39,30 +39,43 @@ class Bandit(gym.Env):
         return self._obs, float(action == self.PAYING_ARM), True, False, {}
 
 
-class Identity(gym.Env):
-    """`toy_identity`: the observation is the right action, one of 4; 8 steps, each right action pays 1."""
+class _Rounds(gym.Env):
+    """An episode is `NUM_STEPS` rounds: `_draw` returns what is shown in one, and `_pay` the reward of an action."""
 
     NUM_STEPS: ClassVar[int] = 8
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> _Start:
+        super().reset(seed=seed)
+        self._step = 0
+        return self._draw(), {}
+
+    def step(self, action: Any) -> _Step:
+        reward = self._pay(action)
+        self._step += 1
+        return self._draw(), reward, self._step == self.NUM_STEPS, False, {}
+
+    def _draw(self) -> Any:
+        raise NotImplementedError
+
+    def _pay(self, action: Any) -> float:
+        raise NotImplementedError
+
+
+class Identity(_Rounds):
+    """`toy_identity`: the observation is the right action, one of 4; 8 steps, each right action pays 1."""
+
     BEST_RETURN: ClassVar[float] = 8.0
     RANDOM_RETURN: ClassVar[float] = 2.0
 
     observation_space = gym.spaces.Discrete(4)
     action_space = gym.spaces.Discrete(4)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> _Start:
-        super().reset(seed=seed)
-        self._step = 0
-        self._draw()
-        return self._right, {}
-
-    def step(self, action: int) -> _Step:
-        reward = float(action == self._right)
-        self._step += 1
-        self._draw()
-        return self._right, reward, self._step == self.NUM_STEPS, False, {}
-
-    def _draw(self) -> None:
+    def _draw(self) -> int:
         self._right = int(self.np_random.random() * 4)
+        return self._right
+
+    def _pay(self, action: int) -> float:
+        return float(action == self._right)
 
 
 class Memory(gym.Env):
@@ -135,70 +148,53 @@ class Counting(gym.Env):
         return np.array((self._env_idx, self._episode, self._step, action), np.float32)
 
 
-class Continuous(gym.Env):
+class Continuous(_Rounds):
     """`toy_continuous`: the observation is a target in [-1, 1]^2, the action a point in [-2, 2]^2; 8 steps.
 
     A step pays minus the squared distance. Each axis of a uniform action costs 4/3 + 1/3.
     """
 
-    NUM_STEPS: ClassVar[int] = 8
     BEST_RETURN: ClassVar[float] = 0.0
     RANDOM_RETURN: ClassVar[float] = -8 * 2 * 5 / 3
 
     observation_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
     action_space = gym.spaces.Box(-2.0, 2.0, (2,), np.float32)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> _Start:
-        super().reset(seed=seed)
-        self._step = 0
-        self._draw()
-        return self._target, {}
-
-    def step(self, action: np.ndarray) -> _Step:
-        error = action - self._target
-        self._step += 1
-        self._draw()
-        return self._target, -float(error @ error), self._step == self.NUM_STEPS, False, {}
-
-    def _draw(self) -> None:
+    def _draw(self) -> np.ndarray:
         self._target = 2 * self.np_random.random(2, np.float32) - 1
+        return self._target
+
+    def _pay(self, action: np.ndarray) -> float:
+        error = action - self._target
+        return -float(error @ error)
 
 
-class TupleActions(gym.Env):
+class TupleActions(_Rounds):
     """`toy_tuple`: a choice of 3 and a number in [-1, 1] at once; both are in the observation; 8 steps.
 
     A step pays 1 for the right choice, less the squared error of the number. At random: 1/3 - (1/3 + 1/3).
     """
 
-    NUM_STEPS: ClassVar[int] = 8
     BEST_RETURN: ClassVar[float] = 8.0
     RANDOM_RETURN: ClassVar[float] = -8 / 3
 
     observation_space = gym.spaces.Box(-1.0, 1.0, (4,), np.float32)  # [choice, one-hot; number]
     action_space = gym.spaces.Tuple((gym.spaces.Discrete(3), gym.spaces.Box(-1.0, 1.0, (1,), np.float32)))
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> _Start:
-        super().reset(seed=seed)
-        self._step = 0
-        self._draw()
-        return self._obs, {}
-
-    def step(self, action: tuple[int, np.ndarray]) -> _Step:
-        choice, number = action
-        reward = float(choice == self._choice) - (float(number[0]) - self._number) ** 2
-        self._step += 1
-        self._draw()
-        return self._obs, reward, self._step == self.NUM_STEPS, False, {}
-
-    def _draw(self) -> None:
+    def _draw(self) -> np.ndarray:
         self._choice = int(self.np_random.random() * 3)
         self._number = 2 * self.np_random.random() - 1
-        self._obs = np.zeros(4, np.float32)
-        self._obs[self._choice] = 1.0
-        self._obs[3] = self._number
+        obs = np.zeros(4, np.float32)
+        obs[self._choice] = 1.0
+        obs[3] = self._number
+        return obs
+
+    def _pay(self, action: tuple[int, np.ndarray]) -> float:
+        choice, number = action
+        return float(choice == self._choice) - (float(number[0]) - self._number) ** 2
 
 
-class DictObs(gym.Env):
+class DictObs(_Rounds):
     """`toy_dict`: an image with a bright left or right half, and a vector with one of 2 numbers up; 4 steps.
 
     The action is two choices of 2: which half is bright, which number is up. Each right one pays 0.5.
@@ -219,28 +215,20 @@ class DictObs(gym.Env):
         self._images[1, :, 18:] = 255
         self._vectors = np.eye(2, dtype=np.float32)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> _Start:
-        super().reset(seed=seed)
-        self._step = 0
-        return self._draw(), {}
-
-    def step(self, action: np.ndarray) -> _Step:
-        reward = 0.5 * float(action[0] == self._half) + 0.5 * float(action[1] == self._up)
-        self._step += 1
-        return self._draw(), reward, self._step == self.NUM_STEPS, False, {}
-
     def _draw(self) -> dict[str, np.ndarray]:
         self._half, self._up = int(self.np_random.random() * 2), int(self.np_random.random() * 2)
         return {"image": self._images[self._half], "vector": self._vectors[self._up]}
 
+    def _pay(self, action: np.ndarray) -> float:
+        return 0.5 * float(action[0] == self._half) + 0.5 * float(action[1] == self._up)
 
-class Symbols(gym.Env):
+
+class Symbols(_Rounds):
     """`toy_symbols`: a grid of codes, in the middle of which is one of 4 signs, each for an action; 8 steps.
 
     The codes of the signs are in no order, and the other cells have one of two codes. Each right action pays 1.
     """
 
-    NUM_STEPS: ClassVar[int] = 8
     BEST_RETURN: ClassVar[float] = 8.0
     RANDOM_RETURN: ClassVar[float] = 2.0
     SIGNS: ClassVar[tuple[int, ...]] = (90, 7, 91, 8)  # of the actions
@@ -248,21 +236,14 @@ class Symbols(gym.Env):
     observation_space = gym.spaces.Box(0, 255, (5, 5, 1), np.uint8)
     action_space = gym.spaces.Discrete(4)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> _Start:
-        super().reset(seed=seed)
-        self._step = 0
-        return self._draw(), {}
-
-    def step(self, action: int) -> _Step:
-        reward = float(action == self._right)
-        self._step += 1
-        return self._draw(), reward, self._step == self.NUM_STEPS, False, {}
-
     def _draw(self) -> np.ndarray:
         self._right = int(self.np_random.random() * 4)
         cells = (self.np_random.random(25) * 2).astype(np.uint8)
         cells[12] = self.SIGNS[self._right]
         return cells.reshape(5, 5, 1)
+
+    def _pay(self, action: int) -> float:
+        return float(action == self._right)
 
 
 TOYS: dict[str, Callable[..., gym.Env]] = {

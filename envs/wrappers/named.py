@@ -1,4 +1,4 @@
-"""How a wrapper is written: `module:Name`, or the JSON object `{"module:Name": {"argument": value}}`.
+"""Reads a wrapper as people write it: `module:Name`, or the JSON object `{"module:Name": {"argument": value}}`.
 
 Nothing is imported here.
 """

@@ -12,14 +12,13 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import gymnasium as gym
 import gymnasium.wrappers.vector
 from gymnasium.vector import VectorEnv, VectorWrapper
 
-from sf.envs.custom.named_objects import factory, import_module, split
+from sf.envs.custom.named_objects import factory, import_module, innermost, split
 from sf.envs.errors import EnvError, UsageError, env_exceptions, failure, place_of, summary
 from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.options import EnvOptions
@@ -38,14 +37,14 @@ def wrapped(env_id: str, env: Any, options: EnvOptions) -> Any:
 
 
 def are_for_vector_envs(options: EnvOptions) -> bool:
-    """Whether the first wrapper takes a vector environment and no other. Raises UsageError where it is not found."""
+    """Returns whether the first wrapper takes a vector environment alone. Raises UsageError where it is not found."""
     return bool(options.wrappers) and _is_kind_of(_find(options.wrappers[0]), VectorWrapper)
 
 
 def _wrap(env_id: str, env: Any, wrapper: NamedWrapper) -> Any:
     make, what = _find(wrapper), _what(wrapper)
     _require_kind(env_id, env, make, what)
-    if _is_kind_of(make, gym.Wrapper) or not isinstance(_inner(make), type):
+    if _is_kind_of(make, gym.Wrapper) or not isinstance(innermost(make), type):
         env = env if isinstance(env, VectorEnv) or _is_match(env) else as_gymnasium(env_id, env)
     kwargs = _as_tuples(wrapper.kwargs) if wrapper.name.startswith(_GYMNASIUM) else wrapper.kwargs
     try:
@@ -80,12 +79,12 @@ def _find(wrapper: NamedWrapper) -> Callable[..., Any]:
         if near and isinstance(error.__cause__, ModuleNotFoundError) and near[0] != module_name:
             raise UsageError(f"{what}: {error.__cause__}: did you mean {near[0]}?") from error.__cause__
         raise
-    make = factory(module, name, what, _may_wrap, _A_WRAPPER)
+    make = factory(module, name, what, lambda kind: _has_env_methods(kind) or _has_base(kind), _A_WRAPPER)
     if make is None:
         near = difflib.get_close_matches(name, [each for each in vars(module) if each[0].isupper()], n=1)
         hint = f"did you mean {near[0]}?" if near else "name a class or a function of it"
         raise UsageError(f"{what}: {module_name} has no {name!r}: {hint}")
-    kind = _inner(make)
+    kind = innermost(make)
     if isinstance(kind, type) and issubclass(kind, gym.Env | VectorEnv) and not _has_base(kind):
         raise UsageError(
             f"{what}: {name} is an environment, not a wrapper: derive it from gymnasium.Wrapper, or write a function "
@@ -123,7 +122,7 @@ def _require_kind(env_id: str, env: Any, make: Callable[..., Any], what: str) ->
 
 
 def _as_tuples(value: Any) -> Any:
-    """With tuples for lists, which JSON cannot tell apart: Gymnasium's wrappers refuse a list as a shape."""
+    """Returns the value with tuples for lists, which JSON cannot tell apart: Gymnasium refuses a list as a shape."""
     if isinstance(value, dict):
         return {name: _as_tuples(each) for name, each in value.items()}
     return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
@@ -140,10 +139,6 @@ def _modules() -> list[str]:
     return [_GYMNASIUM, _GYMNASIUM_VECTOR, "supersuit", *of_working_directory, *sys.modules]
 
 
-def _may_wrap(kind: type) -> bool:
-    return _has_env_methods(kind) or _has_base(kind)
-
-
 def _has_env_methods(kind: type) -> bool:
     return all(callable(getattr(kind, method, None)) for method in ("reset", "step"))
 
@@ -153,18 +148,12 @@ def _has_base(kind: type) -> bool:
 
 
 def _is_kind_of(make: Callable[..., Any], base: type) -> bool:
-    kind = _inner(make)
+    kind = innermost(make)
     return isinstance(kind, type) and issubclass(kind, base)
 
 
 def _is_match(env: Any) -> bool:
     return hasattr(env, "possible_agents")
-
-
-def _inner(make: Any) -> Any:
-    while isinstance(make, partial):
-        make = make.func
-    return make
 
 
 def _what(wrapper: NamedWrapper) -> str:

@@ -1,6 +1,5 @@
 """The table of families: what each record promises, and that a new one needs nothing else."""
 
-import subprocess
 import sys
 
 import pytest
@@ -53,34 +52,14 @@ def strategy(tmp_path, monkeypatch):
 
 def test_a_family_is_a_record_and_a_line_of_the_table(strategy, monkeypatch):
     monkeypatch.setattr(registry, "FAMILIES", (strategy, *registry.FAMILIES))
+    envs.describe("toy_identity", EnvOptions())
+    assert "strategy_engine" not in sys.modules  # it is imported for its own names only
     assert find("strategy") == find(None, "strategy") == ["strategy_small"]
     assert describe("strategy_small", EnvOptions()).spec == envs.describe("toy_identity", EnvOptions())
     _, steps = play(envs.make_group("strategy_small", 2, EnvOptions(), seed=0, first_env_idx=0), 8)
     assert steps[-1].result.terminated.all()
     with pytest.raises(ValueError, match="did you mean strategy_small"):
         envs.describe("strategy_smal", EnvOptions())
-
-
-def test_what_a_family_needs_is_imported_for_its_own_names_only(strategy, monkeypatch):
-    monkeypatch.setattr(registry, "FAMILIES", (strategy, *registry.FAMILIES))
-    envs.describe("toy_identity", EnvOptions())
-    assert "strategy_engine" not in sys.modules
-    envs.describe("strategy_small", EnvOptions())
-    assert "strategy_engine" in sys.modules
-
-
-def test_a_new_family_is_a_choice_of_sf_envs(strategy, tmp_path):
-    code = (
-        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.argv = ['sf-envs', '--seconds', '0']\n"
-        "sys.argv += ['--family', 'strategy']\n"
-        "import strategy\n"
-        "from sf.envs import registry\n"
-        "registry.FAMILIES = (strategy.FAMILY, *registry.FAMILIES)\n"
-        "from sf.tools.commands.envs import command\n"
-        "command.main()"
-    )
-    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
-    assert run.stdout.splitlines()[0].split() == ["env", "strategy_small"]
 
 
 def test_the_flags_of_every_family_are_part_of_the_options():

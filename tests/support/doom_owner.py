@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from sf.envs.doom import engine
+import sf
 
 TIMEOUT_S = 20.0
 
@@ -22,7 +22,7 @@ group = make_group("doom_basic", 2, EnvOptions(), seed=1, first_env_idx=0, core=
 print(*(env._game.get_instance_id() for env in group._games), flush=True)
 sys.stdin.read()
 """
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(engine.__file__).parents[2])}
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(sf.__file__).parents[1])}
 
 
 def engine_pids(owner_pid: int) -> list[int]:

@@ -10,12 +10,11 @@ from contextlib import ExitStack, nullcontext, suppress
 import numpy as np
 import vizdoom
 
-from sf.envs.doom.engine import MAX_ATTEMPTS, start_engine, start_joined_engines
+from sf.envs.doom.engine import MAX_ATTEMPTS, Watchdog, start_engine, start_joined_engines
 from sf.envs.doom.game import Game
 from sf.envs.doom.matches.network import PrivateNetwork, ReservedPort
 from sf.envs.doom.matches.player import Player
 from sf.envs.doom.matches.tasks import BotsFile, MatchSetup
-from sf.envs.doom.matches.watchdog import Watchdog
 from sf.envs.group import Episode
 
 JOIN_LIMIT_S = 40.0  # it takes a second where nothing else runs
@@ -123,7 +122,7 @@ class Match(Game):
         return [player.frags for player in self._players]
 
     def frags_of_bots(self) -> list[float]:
-        """Of the episode that is under way, a bot each."""
+        """Returns the frags of each bot in the present episode."""
         own = {player.number for player in self._players}
         return [frags for number, frags in self._players[0].frags_of_all().items() if number not in own]
 

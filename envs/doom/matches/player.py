@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import vizdoom
 
-from sf.envs.doom.controls import FULL_HEADS, MEASUREMENTS
+from sf.envs.doom.controls import FULL_HEADS, MEASUREMENTS, View
 from sf.envs.doom.matches.tasks import MatchSetup
 from sf.envs.doom.shaping import COUNTERS, NO_SHAPING, Shaper
-from sf.envs.doom.view import View
 from sf.envs.group import Episode
 
 
@@ -64,16 +63,16 @@ class Player:
 
     @property
     def frags(self) -> float:
-        """Of the episode that is under way."""
+        """Returns the frags in the present episode."""
         return self._counts[0] - self._first_counts[0]
 
     @property
     def number(self) -> int:
-        """Of this player in the game."""
+        """Returns the number of this player in the game."""
         return int(self.game.get_game_variable(vizdoom.GameVariable.PLAYER_NUMBER))
 
     def frags_of_all(self) -> dict[int, float]:
-        """Of the episode that is under way, of each player by its number, bots included."""
+        """Returns the frags of each player in the present episode, by its number, bots included."""
         server = self.game.get_server_state()
         return {
             player: float(now - first)

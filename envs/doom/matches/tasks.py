@@ -40,7 +40,7 @@ MATCHES = {
 
 @dataclass(frozen=True)
 class MatchSetup:
-    """All that a match needs to know."""
+    """Holds all that a match needs to know."""
 
     num_agents: int
     num_bots: int

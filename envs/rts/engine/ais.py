@@ -7,12 +7,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from sf.envs.rts.engine.commands import COMMANDS, FLAG_COMMANDS, NUM_SITES, build, command, count, has_idle, make
-from sf.envs.rts.engine.inner import inner
-from sf.envs.rts.engine.orders.giving import GUARD, order
+from sf.envs.rts.engine.commands import (
+    COMMANDS,
+    FLAG_COMMANDS,
+    attack,
+    build,
+    command,
+    count,
+    has_idle,
+    hit_and_run,
+    make,
+)
+from sf.envs.rts.engine.orders import GUARD, order
 from sf.envs.rts.engine.places import numbers_of
-from sf.envs.rts.engine.state import FLAG, TOWERS, below
-from sf.envs.rts.engine.troops import attack, hit_and_run
+from sf.envs.rts.engine.state import FLAG, TOWERS, below, inner
+from sf.envs.rts.engine.towers import NUM_SITES
 from sf.envs.rts.engine.units import ATHLETE, BARRACKS, MELEE, RANGE, WORKER
 
 AIS = ("nobody", "simple", "hit_and_run", "flag", "random")

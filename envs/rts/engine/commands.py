@@ -1,21 +1,22 @@
-"""Commands to a whole side, which become orders of its units. A new command is a name, a function, and its line in
-`command`.
+"""Commands to a whole side or to the troops of a kind, which become orders of units.
 
-Commands of Mini-RTS follow table 11 of the ELF paper, those of Capture the Flag table 12. In Tower Defense command
-1 + s puts up a tower at site s.
+A new command is a name, a function, and its line in `command`. Commands of Mini-RTS follow table 11 of the ELF paper,
+those of Capture the Flag table 12. In Tower Defense command 1 + s puts up a tower at site s. Where `kind` is ANY, a
+command is for all troops.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from sf.envs.rts.engine.inner import inner
-from sf.envs.rts.engine.orders import giving as orders
-from sf.envs.rts.engine.orders.giving import GO_HOME, has_room, order, order_at, order_building, order_making
-from sf.envs.rts.engine.places import column_of, is_free, numbers_of, spawn
-from sf.envs.rts.engine.state import FLAG, TOWERS
-from sf.envs.rts.engine.troops import ANY, attack, attack_in_range, defend, hit_and_run, workers_attack
-from sf.envs.rts.engine.units import ATHLETE, BARRACKS, MELEE, RANGE, TOWER, WORKER
+from sf.envs.rts.engine import orders
+from sf.envs.rts.engine.orders import GO_HOME, gather, has_room, order, order_at, order_building, order_making, order_to
+from sf.envs.rts.engine.places import ANY, distance2, is_free, look, numbers_of
+from sf.envs.rts.engine.state import FLAG, NEUTRAL, TOWERS, inner
+from sf.envs.rts.engine.towers import NUM_SITES, tower_at
+from sf.envs.rts.engine.units import ATHLETE, BARRACKS, BASE, MELEE, RANGE, RESOURCE, WORKER
 
 COMMANDS = (
     "idle",
@@ -29,9 +30,9 @@ COMMANDS = (
     "all_defend",
 )
 FLAG_COMMANDS = ("idle", "get_flag", "escort_flag", "attack", "defend")
-NUM_SITES = 16  # of towers
 TOWER_COMMANDS = ("idle", *(f"tower_at_site_{site}" for site in range(NUM_SITES)))
 
+NEAR_HOME = 6.0  # cells: as far from the base is what threatens it, and half of that from a mine
 # Who is told: all athletes, or all but the one with the flag.
 ALL, OTHERS = np.int64(0), np.int64(1)
 _PLACES = ((0.0, 1.0), (0.7, 0.7), (1.0, 0.0), (0.7, -0.7), (0.0, -1.0), (-0.7, -0.7), (-1.0, 0.0), (-0.7, 0.7))
@@ -179,39 +180,105 @@ def has_idle(world, owner, kind):
 
 
 @inner
-def tower_at(world, owner, site):
-    player, cost = world.players[owner], world.kinds[TOWER].cost
-    found, x, y = place_at(world, site)
-    if player.minerals >= cost and found:
-        row, column = column_of(world, y), column_of(world, x)
-        ground = world.ground[row, column]
-        world.ground[row, column] = 0  # towers stand on walls
-        tower = spawn(world, owner, TOWER, x, y)
-        world.ground[row, column] = ground
-        if tower >= 0:
-            player.minerals -= cost
-            player.spent += cost
+def hit_and_run(world, owner, kind):
+    for i in numbers_of(world, owner):
+        if is_meant(world, i, kind) and world.units[i].order != orders.HIT_AND_RUN:
+            order(world, i, orders.HIT_AND_RUN)
 
 
 @inner
-def place_at(world, site):
-    """Returns (whether there is one, x, y): the free wall in a site's 5 x 5 cells that is nearest to their middle."""
-    centre_x, centre_y = site_centre(world, site)
-    half, reach = world.game.half, int(world.game.half / 4.0)
-    row, column = column_of(world, centre_y), column_of(world, centre_x)
-    best, best_x, best_y = 1e9, 0.0, 0.0
-    for r in range(max(row - reach, 0), min(row + reach + 1, len(world.ground))):
-        for c in range(max(column - reach, 0), min(column + reach + 1, len(world.ground))):
-            x, y = c + 0.5 - half, r + 0.5 - half
-            d = (x - centre_x) * (x - centre_x) + (y - centre_y) * (y - centre_y)
-            if d < best and world.ground[r, c] < 0 and world.cells[r, c] < 0:
-                best, best_x, best_y = d, x, y
-    return best < 1e9, best_x, best_y
+def attack(world, owner, kind):
+    """Send all to the base of the enemy, whatever they meet."""
+    for j in numbers_of(world, 1 - owner):
+        if world.units[j].alive and world.units[j].kind == BASE:
+            for i in numbers_of(world, owner):
+                if is_meant(world, i, kind):
+                    order_at(world, i, orders.ATTACK, j)
+            return
 
 
 @inner
-def site_centre(world, site):
-    """Returns the middle of a site. There are four in each of four rows, from the base at the upper left on."""
-    half = world.game.half
-    quarter = half / 2.0
-    return -half + quarter * (site % 4 + 0.5), half - quarter * (site // 4 + 0.5)
+def attack_in_range(world, owner, kind):
+    """Each goes for the nearest enemy of those in sight."""
+    look(world, owner)
+    for i in numbers_of(world, owner):
+        if is_meant(world, i, kind):
+            j = _nearest_seen(world, i, 1 - owner)
+            if j >= 0:
+                order_at(world, i, orders.ATTACK, j)
+
+
+@inner
+def defend(world, owner, kind):
+    """Each goes for the nearest enemy of those near the base or a mine of ours.
+
+    Without one, those that are far from the base come back, but not into the way of its workers.
+    """
+    player = world.players[owner]
+    for i in numbers_of(world, owner):
+        if is_meant(world, i, kind):
+            unit = world.units[i]
+            best, foe = 1e9, -1
+            for j in numbers_of(world, 1 - owner):
+                if (
+                    world.units[j].alive
+                    and world.kinds[world.units[j].kind].speed > 0.0
+                    and _is_near_home(world, owner, j)
+                ):
+                    d = distance2(unit, world.units[j])
+                    if d < best:
+                        best, foe = d, j
+            dx, dy = unit.x - player.home_x, unit.y - player.home_y
+            if foe >= 0:
+                order_at(world, i, orders.ATTACK, foe)
+            elif dx * dx + dy * dy > NEAR_HOME * NEAR_HOME:
+                part = NEAR_HOME / 2.0 / math.sqrt(dx * dx + dy * dy)
+                order_to(world, i, orders.MOVE, player.home_x + part * dx, player.home_y + part * dy)
+            elif unit.order != orders.IDLE:
+                order(world, i, orders.IDLE)
+
+
+@inner
+def workers_attack(world, owner):
+    look(world, owner)
+    for i in numbers_of(world, owner):
+        if world.units[i].alive and world.units[i].kind == WORKER and world.units[i].order != orders.BUILD:
+            j = _nearest_seen(world, i, 1 - owner)
+            if j >= 0:
+                order_at(world, i, orders.ATTACK, j)
+            elif world.units[i].order != orders.GATHER:
+                gather(world, i)
+
+
+@inner
+def is_meant(world, i, kind):
+    """Returns whether a command to all troops (`kind` -1) or to those of a kind is for unit i."""
+    unit = world.units[i]
+    return unit.alive == 1 and world.kinds[unit.kind].is_troop == 1 and kind in (ANY, unit.kind)
+
+
+@inner
+def _is_near_home(world, owner, j):
+    """Returns whether unit j is near the player's base, or near a mine on the player's side of the map."""
+    unit, player = world.units[j], world.players[owner]
+    dx, dy = unit.x - player.home_x, unit.y - player.home_y
+    if dx * dx + dy * dy <= NEAR_HOME * NEAR_HOME:
+        return True
+    for m in numbers_of(world, NEUTRAL):
+        mine = world.units[m]
+        is_ours = mine.alive and mine.kind == RESOURCE and mine.x * player.home_x + mine.y * player.home_y > 0.0
+        if is_ours and distance2(unit, mine) <= NEAR_HOME * NEAR_HOME / 4.0:
+            return True
+    return False
+
+
+@inner
+def _nearest_seen(world, i, enemy):
+    """Returns the nearest enemy that is seen, after `look`, or -1."""
+    best, found = 1e9, -1
+    for j in numbers_of(world, enemy):
+        if world.units[j].alive and world.units[j].seen & (1 << (1 - enemy)):
+            d = distance2(world.units[i], world.units[j])
+            if d < best:
+                best, found = d, j
+    return found

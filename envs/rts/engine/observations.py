@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sf.envs.rts.engine.commands import NUM_SITES, builder, count, idle_maker, place_at
-from sf.envs.rts.engine.inner import inner
-from sf.envs.rts.engine.orders.giving import has_room
+from sf.envs.rts.engine.commands import builder, count, idle_maker
+from sf.envs.rts.engine.orders import has_room
 from sf.envs.rts.engine.places import column_of, numbers_of, sees
-from sf.envs.rts.engine.state import FLAG, MINI, NEUTRAL, NOBODY, TOWERS
+from sf.envs.rts.engine.state import FLAG, MINI, NEUTRAL, NOBODY, TOWERS, inner
+from sf.envs.rts.engine.towers import NUM_SITES, place_at
 from sf.envs.rts.engine.units import BARRACKS, BASE, RESOURCE, TOWER, WORKER
 from sf.envs.rts.engine.units import FLAG as THE_FLAG
 

@@ -1,12 +1,19 @@
-"""Keeps units on the map, out of walls and apart from each other, and finds the nearest one and who sees it."""
+"""Keeps units on the map and apart from each other, moves them, and finds the nearest one and who sees it."""
 
 from __future__ import annotations
 
-from sf.envs.rts.engine.inner import inner
-from sf.envs.rts.engine.state import NOBODY, WALL
+import math
+
+import numpy as np
+
+from sf.envs.rts.engine.state import NOBODY, WALL, inner
 from sf.envs.rts.engine.units import RADIUS
 
+ANY, TROOP = np.int64(-1), np.int64(-2)  # in the place of a kind
+
 _CLOSEST = 4 * RADIUS * RADIUS
+_HALF = math.sqrt(0.5)
+_LADEN = 0.6  # of its speed, that a unit with the flag has
 _RING = ((0.6, 0.0), (0.45, 0.45), (0.0, 0.6), (-0.45, 0.45), (-0.6, 0.0), (-0.45, -0.45), (0.0, -0.6), (0.45, -0.45))
 
 
@@ -68,11 +75,17 @@ def take(world, i):
 @inner
 def spawn(world, owner, kind, x, y):
     """Returns the number of a new unit there, or -1 where the owner has no room or the place is not free."""
-    first, player = owner * world.game.room, world.players[owner]
+    i = _free_number(world, owner)
+    return i if i >= 0 and settle_at(world, i, owner, kind, x, y) else -1
+
+
+@inner
+def _free_number(world, owner):
+    first = owner * world.game.room
     i = first
-    while i < first + player.num and world.units[i].alive:
+    while i < first + world.players[owner].num and world.units[i].alive:
         i += 1
-    return i if i < first + world.game.room and settle_at(world, i, owner, kind, x, y) else -1
+    return i if i < first + world.game.room else -1
 
 
 @inner
@@ -95,21 +108,15 @@ def settle_at(world, i, owner, kind, x, y):
 @inner
 def spawn_beside(world, i, kind):
     """Returns the number of a new unit next to unit i, or -1 where there is no room for it."""
-    unit = world.units[i]
-    side = 1.0 - 2.0 * unit.owner  # what player 1 does is the mirror image of what player 0 does
-    for ring in range(1, 4):
-        for x, y in _RING:
-            made = spawn(world, unit.owner, kind, unit.x + side * ring * x, unit.y + side * ring * y)
-            if made >= 0:
-                return made
-    return -1
+    j = _free_number(world, world.units[i].owner)
+    return j if j >= 0 and settle_beside(world, i, j, kind) else -1
 
 
 @inner
 def settle_beside(world, i, j, kind):
     """Make the dead unit j a new one next to unit i. False where there is no room for it."""
     unit = world.units[i]
-    side = 1.0 - 2.0 * unit.owner
+    side = 1.0 - 2.0 * unit.owner  # what player 1 does is the mirror image of what player 0 does
     for ring in range(1, 4):
         for x, y in _RING:
             if settle_at(world, j, unit.owner, kind, unit.x + side * ring * x, unit.y + side * ring * y):
@@ -145,36 +152,13 @@ def distance2(a, b):
 
 
 @inner
-def nearest(world, i, owner, within):
-    """Returns the unit of an owner with the least distance from unit i, up to `within`, or -1 without one."""
+def nearest(world, i, owner, kind, within):
+    """Returns the unit of an owner and a kind (or ANY, or TROOP) that is nearest to unit i, up to `within`, or -1."""
     best, found = within * within, -1
     for j in numbers_of(world, owner):
-        if world.units[j].alive:
-            d = distance2(world.units[i], world.units[j])
-            if d <= best and (found < 0 or d < best):
-                best, found = d, j
-    return found
-
-
-@inner
-def nearest_of(world, i, owner, kind, within):
-    """Returns `nearest` among the units of one kind."""
-    best, found = within * within, -1
-    for j in numbers_of(world, owner):
-        if world.units[j].alive and world.units[j].kind == kind:
-            d = distance2(world.units[i], world.units[j])
-            if d <= best and (found < 0 or d < best):
-                best, found = d, j
-    return found
-
-
-@inner
-def nearest_troop(world, i, owner, within):
-    """Returns `nearest` among the units that fight."""
-    best, found = within * within, -1
-    for j in numbers_of(world, owner):
-        if world.units[j].alive and world.kinds[world.units[j].kind].is_troop:
-            d = distance2(world.units[i], world.units[j])
+        unit = world.units[j]
+        if unit.alive and (kind in (ANY, unit.kind) or (kind == TROOP and world.kinds[unit.kind].is_troop)):
+            d = distance2(world.units[i], unit)
             if d <= best and (found < 0 or d < best):
                 best, found = d, j
     return found
@@ -200,3 +184,65 @@ def sees(world, viewer, unit):
         if eye.alive and distance2(eye, unit) <= sight * sight:
             return True
     return False
+
+
+@inner
+def walk(world, i, x, y):
+    """Unit i makes a step towards (x, y), or to the side where that is not free. Returns whether it has moved."""
+    unit = world.units[i]
+    speed = world.kinds[unit.kind].speed
+    if world.game.carrier == i:
+        speed *= _LADEN
+    dx, dy = x - unit.x, y - unit.y
+    length = math.sqrt(dx * dx + dy * dy)
+    if length == 0.0 or speed == 0.0:
+        return False
+    if length <= speed:
+        if _go(world, i, x, y):
+            return True
+    else:
+        dx, dy = dx * (speed / length), dy * (speed / length)
+        if _go(world, i, unit.x + dx, unit.y + dy):
+            return True
+    side = unit.side
+    for _n in range(2):  # turned by 45 degrees to the side on which it went around last, then to the other one
+        if _go(world, i, unit.x + _HALF * (dx - side * dy), unit.y + _HALF * (dy + side * dx)):
+            unit.side = side
+            return True
+        side = -side
+    for _ in range(2):  # by 90 degrees
+        if _go(world, i, unit.x - side * dy, unit.y + side * dx):
+            unit.side = side
+            return True
+        side = -side
+    unit.stuck += 1
+    return False
+
+
+@inner
+def _go(world, i, x, y):
+    if not is_free(world, x, y, i):
+        return False
+    unit = world.units[i]
+    if column_of(world, x) == column_of(world, unit.x) and column_of(world, y) == column_of(world, unit.y):
+        unit.x, unit.y = x, y
+    else:
+        take(world, i)
+        put(world, i, x, y)
+    return True
+
+
+@inner
+def walk_downhill(world, i):
+    """A step towards the neighbouring cell from which the way to the base is the shortest."""
+    unit, ground = world.units[i], world.ground
+    size = ground.shape[0]
+    row, column = column_of(world, unit.y), column_of(world, unit.x)
+    best_row, best_column, best = row, column, ground[row, column]
+    for turn in range(4):
+        r = row + (turn == 0) - (turn == 1)
+        c = column + (turn == 2) - (turn == 3)
+        if 0 <= r < size and 0 <= c < size and ground[r, c] != WALL and ground[r, c] < best:
+            best_row, best_column, best = r, c, ground[r, c]
+    half = world.game.half
+    return walk(world, i, best_column + 0.5 - half, best_row + 0.5 - half)

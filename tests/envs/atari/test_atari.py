@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import subprocess
 import sys
 from itertools import pairwise
@@ -20,11 +21,6 @@ def _play(env_id: str, num_steps: int, num_envs: int = 2, **options: object) -> 
     return play(make_group(env_id, num_envs, EnvOptions(**options), seed=0, first_env_idx=0), num_steps)[1]
 
 
-def test_every_game_has_its_three_names() -> None:
-    assert {"atari_breakout", "ALE/Breakout-v5", "BreakoutNoFrameskip-v4", "atari_ms_pacman"} <= set(ENV_IDS)
-    assert sum(env_id.startswith("atari_") for env_id in ENV_IDS) > 100
-
-
 def test_older_names_of_gymnasium_s_are_found_in_a_process_that_knows_no_game_yet() -> None:
     code = "from sf.envs import EnvOptions, describe; print(describe('Pong-v4', EnvOptions()).obs_space['obs'].shape)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -41,8 +37,8 @@ def test_observations_are_stacks_of_84_by_84_grey_frames_oldest_first() -> None:
 
 def test_the_learner_sees_clipped_rewards_and_the_episode_the_whole_score() -> None:
     kwargs = '{"max_num_frames_per_episode": 480}'
-    clipped = _play("atari_ms_pacman", 121, env_kwargs=kwargs)
-    full = _play("atari_ms_pacman", 121, env_kwargs=kwargs, atari_clip_rewards=False)
+    clipped = _play("atari_ms_pacman", 121, 1, env_kwargs=kwargs)
+    full = _play("atari_ms_pacman", 121, 1, env_kwargs=kwargs, atari_clip_rewards=False)
     score = sum(step.result.reward for step in full)
     assert (score > 20).all()  # a pill is 10 points
     assert {float(reward) for step in clipped for reward in step.result.reward} == {0.0, 1.0}
@@ -58,15 +54,9 @@ def test_evaluations_play_whole_games(env_id: str) -> None:
     assert as_evaluated("CartPole-v1", trained) == trained
 
 
-def test_an_episode_counts_the_frames_of_its_own_decisions() -> None:
-    steps = _play("atari_pong", 60, env_kwargs='{"max_num_frames_per_episode": 100}')
-    episodes = [episode for step in steps for episode in step.episodes]
-    assert {(episode.num_steps, episode.num_frames) for episode in episodes} == {(25, 100)}
-
-
 def test_a_lost_life_ends_the_episode_for_the_learner_and_the_game_goes_on() -> None:
-    lives = _play("atari_breakout", 200, num_envs=4, atari_episodic_life=True, atari_clip_rewards=False)
-    games = _play("atari_breakout", 200, num_envs=4, atari_clip_rewards=False)
+    lives = _play("atari_breakout", 170, atari_episodic_life=True, atari_clip_rewards=False)
+    games = _play("atari_breakout", 170, atari_clip_rewards=False)
     assert sum(step.result.terminated.sum() for step in lives) >= 3 * len([e for s in games for e in s.episodes]) > 0
     for life, game in zip(lives, games, strict=True):
         np.testing.assert_array_equal(life.obs["obs"], game.obs["obs"])
@@ -140,99 +130,59 @@ def test_a_game_begins_with_up_to_30_frames_of_no_action_and_with_fire() -> None
     assert len(num_frames) > 10
 
 
-@pytest.mark.parametrize(
-    ("name", "usual", "other"),
-    [
-        ("maxpool", "true", "false"),
-        ("use_fire_reset", "true", "false"),
-        ("noop_max", "30", "0"),
-        ("stack_num", "4", "3"),
-    ],
-)
-def test_the_preprocessing_is_the_usual_one(name: str, usual: str, other: str) -> None:
-    default, named, changed = (
-        np.array([step.obs["obs"][:, -1] for step in _play("atari_breakout", 20, **options)])
-        for options in ({}, *({"env_kwargs": f'{{"{name}": {value}}}'} for value in (usual, other)))
+def test_a_game_is_seeded_by_its_number_in_the_run() -> None:
+    one, again, another = (
+        play(make_group("atari_breakout", 1, EnvOptions(), seed=0, first_env_idx=first), 5)[1][-1].obs["obs"]
+        for first in (3, 3, 0)
     )
-    assert (default == named).all()
-    assert name == "stack_num" or (default != changed).any()
+    assert (one == again).all()
+    assert (one != another).any()
 
 
-def test_a_game_takes_half_an_hour_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_preprocessing_is_the_usual_one() -> None:
+    def played(**kwargs: object) -> np.ndarray:
+        steps = _play("atari_breakout", 15, 1, env_kwargs=json.dumps(kwargs))
+        return np.array([step.obs["obs"][:, -1] for step in steps])
+
+    default = played()
+    assert (default == played(maxpool=True, use_fire_reset=True, noop_max=30)).all()
+    for name, other in (("maxpool", False), ("use_fire_reset", False), ("noop_max", 0)):
+        assert (default != played(**{name: other})).any(), name
+
+
+def test_what_reaches_the_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
     def spy(*args: object, **kwargs: object) -> AtariVectorEnv:
         bound = inspect.signature(AtariVectorEnv).bind(*args, **kwargs)
         bound.apply_defaults()
-        seen.append(bound.arguments["max_num_frames_per_episode"])
-        return AtariVectorEnv(*args, **kwargs)
-
-    monkeypatch.setattr("sf.envs.atari.group.AtariVectorEnv", spy)
-    describe("atari_pong", EnvOptions())
-    assert seen == [30 * 60 * 60]
-
-
-def test_a_game_is_seeded_by_its_number_in_the_run() -> None:
-    of_four, of_one, another = (
-        play(make_group("atari_breakout", num, EnvOptions(), seed=0, first_env_idx=first), 5)[1][-1].obs["obs"][-1]
-        for num, first in ((4, 0), (1, 3), (1, 0))
-    )
-    assert (of_four != another).any()
-    assert (
-        of_one == play(make_group("atari_breakout", 1, EnvOptions(), seed=0, first_env_idx=3), 5)[1][-1].obs["obs"]
-    ).all()
-
-
-def test_actions_are_sticky_by_default_for_v5_ids_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-
-    def spy(*args: object, **kwargs: object) -> AtariVectorEnv:
-        seen.append(kwargs["repeat_action_probability"])
-        return AtariVectorEnv(*args, **kwargs)
-
-    monkeypatch.setattr("sf.envs.atari.group.AtariVectorEnv", spy)
-    for env_id in ("atari_pong", "PongNoFrameskip-v4", "ALE/Pong-v5"):
-        describe(env_id, EnvOptions())
-        describe(env_id, EnvOptions(atari_sticky=0.1))
-    assert seen == [0.0, 0.1, 0.0, 0.1, 0.25, 0.1]
-
-
-def test_env_kwargs_and_frameskip_reach_the_emulator() -> None:
-    options = EnvOptions(env_frameskip=2, env_kwargs='{"full_action_space": true, "stack_num": 2}')
-    spec = describe("atari_pong", options)
-    assert spec.action_space.n == 18
-    assert spec.obs_space["obs"].shape == (2, 84, 84)
-    assert spec.frameskip == 2
-
-
-def test_a_keyword_that_the_group_decides_itself_is_refused() -> None:
-    with pytest.raises(ValueError, match="env_kwargs has 'num_threads', unknown to atari_pong: it may have full_"):
-        describe("atari_pong", EnvOptions(env_kwargs='{"num_threads": 8}'))
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "sentence"),
-    [
-        ('{"stack_num": 0}', "env_kwargs has the stack_num 0: a whole number, at least 1"),
-        ('{"img_height": 0}', "env_kwargs has the img_height 0: a whole number, at least 1"),
-        ('{"noop_max": -1}', "env_kwargs has the noop_max -1: a whole number, at least 0"),
-        ('{"stack_num": "x"}', "env_kwargs has the stack_num 'x': a whole number"),
-        ('{"maxpool": 3}', "env_kwargs has the maxpool 3: true or false"),
-    ],
-)
-def test_a_wrong_value_is_refused_before_the_emulator_waits_for_ever(kwargs: str, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        describe("atari_pong", EnvOptions(env_kwargs=kwargs))
-
-
-def test_the_thread_is_pinned_to_the_core_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-
-    def spy(*args: object, **kwargs: object) -> AtariVectorEnv:
-        seen.append((kwargs["num_threads"], kwargs["thread_affinity_offset"]))
+        seen.append(bound.arguments)
         return AtariVectorEnv(*args, **kwargs)
 
     monkeypatch.setattr("sf.envs.atari.group.AtariVectorEnv", spy)
     for core in (None, 0):
         make_group("atari_pong", 1, EnvOptions(), seed=0, first_env_idx=0, core=core).close()
-    assert seen == [(1, -1), (1, 0)]
+    assert [(each["num_threads"], each["thread_affinity_offset"]) for each in seen] == [(1, -1), (1, 0)]
+    assert seen[0]["max_num_frames_per_episode"] == 30 * 60 * 60
+    seen.clear()
+    for env_id in ("PongNoFrameskip-v4", "ALE/Pong-v5"):
+        describe(env_id, EnvOptions())
+        describe(env_id, EnvOptions(atari_sticky=0.1))
+    assert [each["repeat_action_probability"] for each in seen] == [0.0, 0.1, 0.25, 0.1]
+    kwargs = {"full_action_space": True, "stack_num": 2, "max_num_frames_per_episode": 50}
+    options = EnvOptions(env_frameskip=2, env_kwargs=json.dumps(kwargs))
+    spec = describe("atari_pong", options)
+    assert (spec.action_space.n, spec.obs_space["obs"].shape, spec.frameskip) == (18, (2, 84, 84), 2)
+    _, steps = play(make_group("atari_pong", 1, options, seed=0, first_env_idx=0), 60)
+    episodes = [episode for step in steps for episode in step.episodes]
+    assert {(episode.num_steps, episode.num_frames) for episode in episodes} == {(25, 50)}
+    assert {"atari_breakout", "ALE/Breakout-v5", "BreakoutNoFrameskip-v4", "atari_ms_pacman"} <= set(ENV_IDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("num_threads", 8), ("stack_num", 0), ("img_height", 0), ("noop_max", -1), ("stack_num", "x"), ("maxpool", 3)],
+)
+def test_a_wrong_keyword_is_named_before_the_emulator_waits_for_ever(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=name):
+        describe("atari_pong", EnvOptions(env_kwargs=json.dumps({name: value})))

@@ -13,13 +13,12 @@ from group_driver import Memory, play
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from sf import envs
-from sf.envs import EnvOptions, StepResult
+from sf.envs import EnvOptions, StepResult, UsageError
 from sf.envs.custom.registered import registered
 from sf.envs.group import finished_episode
 from sf.envs.groups.gym import GymGroup
 from sf.envs.groups.parallel import ParallelGroup
 from sf.envs.groups.vector import VectorGroup
-from sf.envs.toys.matches import Pennies
 from sf.envs.toys.single import Bandit, Counting, Identity
 
 SOURCE = """
@@ -85,25 +84,13 @@ def _make(env_id: str, num_envs: int = 2, **options: object) -> envs.EnvGroup:
     return envs.make_group(env_id, num_envs, EnvOptions(**options), seed=0, first_env_idx=0)
 
 
-def test_decorators_register_what_they_decorate_and_leave_it_as_it_is() -> None:
+def test_a_decorator_registers_what_it_decorates_and_leaves_it_as_it_is() -> None:
     @envs.register_env("decorated")
     class Own(Bandit):
         pass
 
-    @envs.register_vector_env("decorated_vector")
-    def vector(num_envs: int) -> SyncVectorEnv:
-        return SyncVectorEnv([Identity] * num_envs)
-
-    @envs.register_parallel_env("decorated_match")
-    class Match(Pennies):
-        pass
-
     assert Own.__name__ == "Own"
-    kinds = {"decorated": GymGroup, "decorated_vector": VectorGroup, "decorated_match": ParallelGroup}
-    for env_id, kind in kinds.items():
-        group = _make(env_id)
-        assert isinstance(group, kind)
-        play(group, 2)
+    assert _make("decorated").spec.action_space == Bandit.action_space
 
 
 @pytest.mark.usefixtures("_own_module")
@@ -129,62 +116,38 @@ def test_module_and_name_find_classes_functions_and_what_the_module_registers(na
 
 @pytest.mark.usefixtures("_own_module")
 @pytest.mark.parametrize(
-    ("name", "kwargs", "sentence"),
+    ("name", "kwargs", "named"),
     [
-        (
-            "Nothing",
-            "{}",
-            "importing own_envs did not register 'Nothing', and it has no class or function of that name",
-        ),
-        ("NUMBER", "{}", "did not register 'NUMBER'"),
-        ("number", "{}", "own_envs:number: it is of type int, and must be a gymnasium.Env"),
-        (
-            "KnowsItsAgentsLate",
-            "{}",
-            r"its `possible_agents` cannot be read before reset\(\) \(AttributeError: .*_agents'\): set it in __init__",
-        ),
-        ("rmtree", "{}", "env 'own_envs:rmtree': rmtree is not defined in own_envs: name the module that defines it"),
-        ("partial", "{}", "partial is a class, but not an environment"),
-        ("Counter", "{}", "Counter is a class, but not an environment .it has no reset and step.: name one that is"),
-        (
-            "memory",
-            '{"gravitas": 1}',
-            "env 'own_envs:memory' with env_kwargs .* unexpected keyword argument 'gravitas'",
-        ),
-        (
-            "Vector",
-            '{"gravitas": 1}',
-            "env 'own_envs:Vector' with env_kwargs .* unexpected keyword argument 'gravitas'",
-        ),
+        ("Nothing", "{}", "Nothing"),
+        ("NUMBER", "{}", "NUMBER"),
+        ("number", "{}", "own_envs:number: .* int"),
+        ("KnowsItsAgentsLate", "{}", "possible_agents.*_agents"),
+        ("rmtree", "{}", "rmtree is not defined"),
+        ("partial", "{}", "partial is a class"),
+        ("Counter", "{}", "Counter is a class"),
+        ("memory", '{"gravitas": 1}', "'gravitas'"),
+        ("Vector", '{"gravitas": 1}', "'gravitas'"),
     ],
 )
-def test_what_a_module_does_not_offer_is_said(name: str, kwargs: str, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
+def test_what_a_module_does_not_offer_is_said(name: str, kwargs: str, named: str) -> None:
+    with pytest.raises(UsageError, match=named):
         envs.describe(f"own_envs:{name}", EnvOptions(env_kwargs=kwargs))
 
 
 @pytest.mark.usefixtures("_own_module")
-def test_what_a_module_of_ones_own_lacks_is_named(tmp_path: Path) -> None:
-    (tmp_path / "own_envs.py").write_text("import no_such_package\n")
-    with pytest.raises(ValueError, match=r"own_envs cannot be imported \(No module named 'no_such_package'\)"):
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        ("import no_such_package\n", "own_envs cannot be imported .*no_such_package"),
+        ("import sys\n\nsys.exit()\n", r"own_envs calls sys.exit \(.*own_envs.py, line 3\)"),
+        ("import gymnasium\n\nclass Env(gymnasium.Env)\n    pass\n", r"own_envs\.py, line 3"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_named_with_the_line(tmp_path: Path, source: str, named: str) -> None:
+    (tmp_path / "own_envs.py").write_text(source)
+    with pytest.raises(UsageError, match=named) as raised:
         _make("own_envs:Memory")
-
-
-@pytest.mark.usefixtures("_own_module")
-def test_a_module_that_ends_the_process_when_it_is_imported_is_named(tmp_path: Path) -> None:
-    (tmp_path / "own_envs.py").write_text("import sys\n\nsys.exit()\n")
-    with pytest.raises(ValueError, match=r"importing own_envs calls sys.exit \(.*own_envs.py, line 3\): put what"):
-        _make("own_envs:Memory")
-
-
-def test_a_type_error_from_within_an_environment_is_not_taken_for_a_wrong_argument() -> None:
-    @envs.register_env("broken")
-    def broken() -> gym.Env:
-        return len(3)
-
-    with pytest.raises(envs.EnvError, match=r"broken failed in __init__\(\): TypeError: .* has no len") as failure:
-        _make("broken")
-    assert "return len(3)" in failure.value.traceback
+    assert "\n" not in str(raised.value)
 
 
 class Counted(gym.Wrapper):
@@ -253,22 +216,7 @@ def test_weights_of_shaped_rewards_reach_the_environment_of_their_actor_through_
     group.step(np.zeros((2, 1), np.int32), np.zeros((2, 0), np.float32), rows, result)
     assert result.reward.tolist() == [0.5, 3.0]
     group.close()
-
-
-def test_an_environment_without_shaped_rewards_has_no_weights() -> None:
     assert GymGroup("plain", [Identity()], 0, 0).spec.shaping == {}
-
-
-def test_weights_without_names_are_refused() -> None:
-    env = Shaped(Identity())
-    env.shaping = ["bonus"]
-    with pytest.raises(ValueError, match="shaped: it has a method set_shaping, so it must have an attribute `shaping`"):
-        GymGroup("shaped", [env], 0, 0)
-
-
-@pytest.mark.usefixtures("_own_module")
-def test_a_syntax_error_is_one_sentence_with_file_and_line(tmp_path: Path) -> None:
-    (tmp_path / "own_envs.py").write_text("import gymnasium\n\nclass Env(gymnasium.Env)\n    pass\n")
-    with pytest.raises(envs.UsageError, match=r"own_envs cannot be imported \(.*own_envs\.py, line 3: ") as raised:
-        _make("own_envs:Env")
-    assert "\n" not in str(raised.value)
+    singles[0].env.shaping = ["bonus"]  # without names
+    with pytest.raises(UsageError, match="`shaping`"):
+        GymGroup("shaped", singles[:1], 0, 0)

@@ -7,11 +7,10 @@ import pytest
 import vizdoom
 from scripted_doom import ScriptedEngine
 
-from sf.envs.doom.controls import MEASUREMENTS, turn_by
+from sf.envs.doom.controls import FRAME_SHAPE, MEASUREMENTS, View, shrink, turn_by
 from sf.envs.doom.group import ENV_IDS, describe
 from sf.envs.doom.matches.tasks import MATCHES
 from sf.envs.doom.scenarios import SCENARIOS, config_path
-from sf.envs.doom.view import View
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ActionSpec
 
@@ -46,65 +45,35 @@ ADDED_BUTTONS = {
 }
 
 
-def published(env_id: str) -> vizdoom.DoomGame:
-    game = vizdoom.DoomGame()
-    game.load_config(str(config_path(env_id)))
-    return game
-
-
-def test_every_task_is_listed_here():
+def test_every_task_has_the_heads_of_the_paper_and_the_limit_skill_and_rewards_of_its_config():
     assert set(ENV_IDS) == {*EXPECTED, *MATCHES}
+    for env_id in INSTALLED:
+        heads, game = SCENARIOS[env_id].heads, vizdoom.DoomGame()
+        game.load_config(str(config_path(env_id)))
+        assert ActionSpec.of(describe(env_id, EnvOptions()).action_space).discrete_sizes == EXPECTED[env_id][0]
+        rewards = game.get_living_reward(), game.get_death_penalty()
+        found = (game.get_episode_timeout(), game.get_doom_skill(), *rewards)
+        assert found == pytest.approx(EXPECTED[env_id][1:])
+        buttons = [button for head in heads for button in head.buttons]
+        assert len(set(buttons)) == len(buttons)
+        assert set(buttons) - {button.name for button in game.get_available_buttons()} == ADDED_BUTTONS.get(
+            env_id, set()
+        )
+        for head in heads:
+            assert all(len(option) == len(head.buttons) for option in head.options)
+            assert len(set(head.options)) == len(head.options)
+    large = {env_id for env_id, scenario in SCENARIOS.items() if scenario.reward_scale == 0.01}
+    assert {"doom_basic", "doom_deadly_corridor", "doom_health_gathering", "doom_take_cover"} <= large
+    assert [option[0] for option in turn_by(11, max_degrees=10.0).options] == [*range(-10, 11, 2)]
 
 
-@pytest.mark.parametrize("env_id", INSTALLED)
-def test_the_action_space_has_the_heads_of_the_paper(env_id):
-    assert ActionSpec.of(describe(env_id, EnvOptions()).action_space).discrete_sizes == EXPECTED[env_id][0]
-
-
-@pytest.mark.parametrize("env_id", INSTALLED)
-def test_limit_skill_and_rewards_of_the_installed_config_are_the_known_ones(env_id):
-    game = published(env_id)
-    found = (
-        game.get_episode_timeout(),
-        game.get_doom_skill(),
-        game.get_living_reward(),
-        game.get_death_penalty(),
-    )
-    assert found == pytest.approx(EXPECTED[env_id][1:])
-
-
-@pytest.mark.parametrize("env_id", INSTALLED)
-def test_the_buttons_are_those_of_the_config_and_no_head_shares_one_with_another(env_id):
-    buttons = [button for head in SCENARIOS[env_id].heads for button in head.buttons]
-    assert len(set(buttons)) == len(buttons)
-    in_config = {button.name for button in published(env_id).get_available_buttons()}
-    assert set(buttons) - in_config == ADDED_BUTTONS.get(env_id, set())
-
-
-@pytest.mark.parametrize("env_id", INSTALLED)
-def test_every_option_sets_every_button_of_its_head_and_options_differ(env_id):
-    for head in SCENARIOS[env_id].heads:
-        assert all(len(option) == len(head.buttons) for option in head.options)
-        assert len(set(head.options)) == len(head.options)
-
-
-def test_turning_is_symmetric_and_can_be_nothing():
-    angles = [option[0] for option in turn_by(11, max_degrees=10.0).options]
-    assert angles == [-10, -8, -6, -4, -2, 0, 2, 4, 6, 8, 10]
-
-
-def test_an_image_alone_is_the_only_observation_of_basic():
+def test_the_frameskip_can_be_chosen_and_an_image_is_the_only_observation_of_basic():
     spec = describe("doom_basic", EnvOptions())
     assert spec.obs_space == gym.spaces.Dict({"obs": gym.spaces.Box(0, 255, (72, 128, 3), np.uint8)})
-    assert spec.frameskip == 4
-
-
-@pytest.mark.skipif(not maps.ARE_HERE, reason="the maps of the extra are not installed")
-def test_battle_has_23_measurements_beside_the_image():
-    spaces = describe("doom_battle", EnvOptions()).obs_space.spaces
-    assert set(spaces) == {"obs", "measurements"}
-    assert spaces["measurements"].shape == (23,)
-    assert spaces["measurements"].dtype == np.float32
+    assert (spec.frameskip, describe("doom_basic", EnvOptions(env_frameskip=7)).frameskip) == (4, 7)
+    spec = describe("doom_deathmatch_monsters", EnvOptions())
+    assert spec.frameskip == 2
+    assert (spec.obs_space["measurements"].shape, spec.obs_space["measurements"].dtype) == ((23,), np.float32)
 
 
 def test_measurements_are_scaled_and_ammunition_is_capped():
@@ -122,34 +91,19 @@ def test_measurements_are_scaled_and_ammunition_is_capped():
     assert obs["measurements"][2] == 0
 
 
-@pytest.mark.parametrize(
-    ("env_id", "scale"),
-    [
-        ("doom_basic", 0.01),
-        ("doom_deadly_corridor", 0.01),
-        ("doom_health_gathering", 0.01),
-        ("doom_health_gathering_supreme", 0.01),
-        ("doom_take_cover", 0.01),
-        ("doom_defend_the_center", 1.0),
-        ("doom_my_way_home", 1.0),
-    ],
-)
-def test_rewards_that_are_large_are_scaled(env_id, scale):
-    assert SCENARIOS[env_id].reward_scale == scale
-
-
-def test_the_frameskip_can_be_chosen():
-    assert describe("doom_basic", EnvOptions(env_frameskip=7)).frameskip == 7
-    assert describe("doom_deathmatch_monsters", EnvOptions()).frameskip == 2
-
-
 def test_battle_without_the_extra_says_what_to_install(monkeypatch):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "envpool_assets" else find_spec(name))
-    with pytest.raises(ValueError, match=r"doom_battle needs the maps .*pip install 'envpool-assets"):
+    with pytest.raises(ValueError, match="pip install 'envpool-assets"):
         describe("doom_battle", EnvOptions())
 
 
-def test_an_unknown_task_is_answered_with_the_known_ones():
-    with pytest.raises(ValueError, match="doom_basics is not a Doom task: use one of doom_basic, "):
-        describe("doom_basics", EnvOptions())
+def test_shrink_takes_the_nearest_pixel_by_the_floor_convention_and_writes_nowhere_else():
+    screen = np.random.default_rng(0).integers(0, 256, (120, 160, 3), dtype=np.uint8)
+    rows = np.full((3, *FRAME_SHAPE), 7, np.uint8)
+    shrink(screen, rows[1])
+    for i, j in np.ndindex(*FRAME_SHAPE[:2]):
+        assert (rows[1, i, j] == screen[i * 120 // 72, j * 160 // 128]).all()
+    assert (rows[[0, 2]] == 7).all()
+    with pytest.raises(ValueError, match="contiguous"):
+        shrink(screen, np.zeros((128, 72, 3), np.uint8).transpose(1, 0, 2))

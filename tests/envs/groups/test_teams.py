@@ -8,7 +8,7 @@ import pytest
 from group_driver import play
 
 from sf import envs
-from sf.envs import EnvOptions, UsageError
+from sf.envs import EnvOptions
 
 
 class Lift(gym.Env):
@@ -46,11 +46,6 @@ class LiftPaidInArrays(Lift):
         return np.array([[reward]])
 
 
-class LiftPaidInWords(LiftPaidInArrays):
-    def paid(self, reward: float) -> Any:
-        return "much"
-
-
 class LiftApart(Lift):
     ends_together = False
 
@@ -78,13 +73,10 @@ def test_tuples_and_a_list_of_rewards_are_several_agents() -> None:
         assert step.result.reward.tolist() == [choice + 1 for choice in step.discrete[:, 0]]
     assert [step.result.terminated.tolist() for step in steps[:3]] == [[False, False], [False, False], [True, True]]
     assert sum(len(step.episodes) for step in steps) == 4
-
-
-def test_the_same_tuples_with_one_number_as_the_reward_are_one_agent() -> None:
-    group = _group(LiftAlone)
-    assert group.spec.num_agents == group.num_actors == 1
-    assert set(group.spec.obs_space) == {"0", "1"}
-    play(group, 4)
+    alone = _group(LiftAlone)  # one number as the reward
+    assert alone.spec.num_agents == alone.num_actors == 1
+    assert set(alone.spec.obs_space) == {"0", "1"}
+    play(alone, 4)
 
 
 def test_an_agent_that_ends_first_leaves_and_its_first_action_goes_on() -> None:
@@ -106,9 +98,5 @@ def test_agents_that_share_rewards_get_the_sum(kind: Any, render: bool) -> None:
     _, steps = play(make("lift", 1, EnvOptions(share_reward=True), seed=0, first_env_idx=0), 3)
     for step in steps:
         assert step.result.reward.tolist() == [step.discrete.sum() + 2] * 2
-
-
-def test_a_reward_of_those_that_share_is_judged_as_every_other() -> None:
-    group = _group(LiftPaidInWords, share_reward=True)
-    with pytest.raises(UsageError, match=r"lift: step\(\) returned the reward 'much': return a real number"):
-        play(group, 3)
+    _, steps = play(make("toy_match_counting", 1, EnvOptions(share_reward=True), seed=0, first_env_idx=0), 1)
+    assert steps[0].result.reward.tolist() == [2, 2]

@@ -96,9 +96,7 @@ def test_an_id_that_is_registered_with_gym_alone_is_taken_from_there_with_its_ti
 
 def test_an_unknown_id_names_the_installed_packages_that_may_register_it(monkeypatch) -> None:
     monkeypatch.setattr(registry, "users_of_gymnasium", lambda: {"two_walks", "one_walk", "vizdoom"})
-    with pytest.raises(
-        ValueError, match=r"if an installed one does \(one_walk, two_walks\), name its module, as in mod"
-    ):
+    with pytest.raises(ValueError, match="one_walk, two_walks"):
         envs.describe("Sausage-v0", EnvOptions())
 
 
@@ -114,27 +112,16 @@ def test_an_installed_package_that_needs_gymnasium_may_register_ids(tmp_path, mo
     assert {"walks", "plots", "sf"} & users_of_gymnasium() == {"walks"}
 
 
-def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs_it(monkeypatch) -> None:
-    monkeypatch.setattr(packages, "PACKAGES", (Package(r"Sausage-v\d+", "no_such_package", "no-such"),))
-    with pytest.raises(ValueError, match=r"env 'Sausage-v0' is one of .*no_such_package, .*: pip install no-such$"):
-        envs.describe("Sausage-v0", EnvOptions())
-
-
 @pytest.mark.parametrize(
     ("env_id", "module"),
     [
-        ("MiniGrid-Empty-5x5-v0", "minigrid"),
-        ("BabyAI-GoToObj-v0", "minigrid"),
-        ("highway-v0", "highway_env"),
-        ("intersection-multi-agent-v1", "highway_env"),
-        ("FlappyBird-v0", "flappy_bird_gymnasium"),
-        ("CrafterReward-v1", "crafter"),
-        ("NetHackScore-v0", "nle"),
-        ("deep-sea-treasure-v0", "mo_gymnasium"),
+        *(("MiniGrid-Empty-5x5-v0", "minigrid"), ("BabyAI-GoToObj-v0", "minigrid"), ("highway-v0", "highway_env")),
+        *(("intersection-multi-agent-v1", "highway_env"), ("FlappyBird-v0", "flappy_bird_gymnasium")),
+        *(("CrafterReward-v1", "crafter"), ("NetHackScore-v0", "nle"), ("deep-sea-treasure-v0", "mo_gymnasium")),
         ("Foraging-8x8-2p-1f-v3", "lbforaging"),
     ],
 )
 def test_ids_of_known_packages_are_known_by_their_look(env_id: str, module: str, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)  # so that it cannot be imported
-    with pytest.raises(ValueError, match=rf"env '{env_id}' is one of the package {module}, .*pip install "):
+    with pytest.raises(ValueError, match=f"{module} .*pip install "):
         envs.describe(env_id, EnvOptions())

@@ -18,7 +18,6 @@ from group_driver import play
 
 from sf import envs
 from sf.envs import EnvOptions, UsageError
-from sf.envs.openspiel import trial
 from sf.envs.seeding import env_seed
 from sf.tools.commands.envs.names import find
 
@@ -26,33 +25,21 @@ SEED, FIRST_ENV_IDX, NUM_ENVS = 7, 3, 2
 
 PLAYED = [
     ("tic_tac_toe", {}),
-    ("connect_four", {"rows": 5, "columns": 5, "x_in_row": 3}),
     ("go", {"board_size": 5, "komi": 1}),
-    ("chess", {}),
     ("dots_and_boxes", {}),  # who closes a box moves again
     ("backgammon", {"max_player_turns": 20}),  # chance between moves
     ("kuhn_poker", {"players": 3}),
-    ("leduc_poker", {}),
     ("leduc_poker", {"tensor": "observation"}),
     ("repeated_leduc_poker", {"num_hands": 2}),  # pays after each hand
-    ("liars_dice", {"numdice": 2}),
     ("hanabi", {}),  # pays all of them alike, after most moves
     ("bargaining", {}),  # general sum
-    ("skat", {}),
-    ("matrix_rps", {}),
-    ("matrix_pd", {}),
     ("matching_pennies_3p", {}),
-    ("oshi_zumo", {"coins": 10}),
-    ("goofspiel", {"num_cards": 5}),  # chance, then all at once
     ("goofspiel", {"num_cards": 4, "imp_info": True, "players": 3, "points_order": "descending"}),
     ("laser_tag", {"horizon": 30}),  # chance decides who moves first, and pays
-    ("markov_soccer", {"horizon": 30}),
     ("coop_box_pushing", {"horizon": 20}),  # rewards that chance follows
     ("pathfinding", {"horizon": 20}),  # one player, who acts "at once"
     ("turn_based_simultaneous_game", {"game": {"name": "goofspiel", "num_cards": 4}}),
-    ("catch", {}),
     ("2048", {"max_tile": 16}),
-    ("cliff_walking", {}),
     ("blackjack", {}),  # may be over when it is dealt
 ]
 
@@ -121,7 +108,7 @@ class Bare:
 
 @pytest.mark.parametrize(("name", "kwargs"), PLAYED, ids=lambda value: value if isinstance(value, str) else None)
 def test_each_row_is_what_the_bare_game_says(name: str, kwargs: dict[str, Any], pyspiel: Any) -> None:
-    obs, steps = play(_make(name, env_kwargs=kwargs), 150)
+    obs, steps = play(_make(name, env_kwargs=kwargs), 100)
     bares = [Bare(name, dict(kwargs), FIRST_ENV_IDX + m) for m in range(NUM_ENVS)]
     num_players = len(bares[0].players)
     before, num_decisions = np.zeros((NUM_ENVS, num_players)), np.zeros(NUM_ENVS, int)
@@ -153,27 +140,24 @@ def test_each_row_is_what_the_bare_game_says(name: str, kwargs: dict[str, Any], 
         rows = obs["observation"].reshape(len(seen), -1)
         np.testing.assert_array_equal(rows, np.array(seen, np.float32))
         assert obs["action_mask"].tolist() == masks
-    assert num_over or name in ("chess", "2048")
+    assert num_over or name == "2048"
 
 
 def _summary(steps: list[Any]) -> list[Any]:
     return [(step.obs["observation"].tolist(), step.result.reward.tolist()) for step in steps]
 
 
-@pytest.mark.parametrize("name", ["leduc_poker", "2048", "negotiation", "stones_and_gems"])
+@pytest.mark.parametrize("name", ["leduc_poker", "negotiation", "stones_and_gems"])
 def test_chance_follows_from_the_seed_also_where_the_game_draws_it_itself(name: str, pyspiel: Any) -> None:
     (first, one), (again, two), (other, _) = (play(_make(name, seed=seed), 40) for seed in (1, 1, 2))
     assert (first["observation"] == again["observation"]).all()
     assert _summary(one) == _summary(two)
     per_env = np.split(np.array([step.obs["observation"] for step in one]), NUM_ENVS, axis=1)
     assert not (per_env[0] == per_env[1]).all()
+    if name == "negotiation":  # the user's own seed is kept
+        first, _ = play(_make(name, env_kwargs={"rng_seed": 5}), 0)
+        assert (first["observation"][:2] == first["observation"][2:]).all()
     assert name == "stones_and_gems" or not (first["observation"] == other["observation"]).all()
-
-
-def test_the_user_s_own_rng_seed_is_kept(pyspiel: Any) -> None:
-    first, _ = play(_make("negotiation", env_kwargs={"rng_seed": 5}), 0)
-    per_env = np.split(first["observation"], NUM_ENVS)
-    assert (per_env[0] == per_env[1]).all()
 
 
 def test_a_team_is_paid_together(pyspiel: Any) -> None:
@@ -191,135 +175,72 @@ def test_an_action_that_is_not_legal_is_named_before_the_game_sees_it(pyspiel: A
     result, nothing = envs.StepResult.empty(2), np.zeros((2, 0), np.float32)
     group.reset(rows)
     group.step(np.array([[4], [0]], np.int32), nothing, rows, result)
-    with pytest.raises(UsageError, match=r"player 1 chose action 4, which is not legal there: .* action_mask"):
+    with pytest.raises(UsageError, match="player 1 chose action 4"):
         group.step(np.array([[0], [4]], np.int32), nothing, rows, result)
 
 
-class TestErrors:
-    @pytest.mark.parametrize(
-        ("name", "kwargs", "sentence"),
-        [
-            ("leduc_pokr", {}, r"OpenSpiel has no 'leduc_pokr': did you mean openspiel:leduc_poker"),
-            ("go(board_size=9)", {}, "did you mean openspiel:go, with its parameters in env_kwargs?"),
-            ("ludo_by_night", {}, "OpenSpiel has no 'ludo_by_night': sf-envs openspiel lists its names"),
-            ("go", {"board_sise": 9}, "env_kwargs has 'board_sise', unknown to openspiel:go: did you mean board_size?"),
-            ("go", {"xyz": 9}, "it may have board_size, handicap, komi, max_game_length, tensor"),
-            ("go", {"board_size": "9"}, "env_kwargs has the board_size '9': openspiel:go takes an integer"),
-            ("go", {"board_size": True}, "env_kwargs has the board_size True: openspiel:go takes an integer"),
-            ("misere", {"game": "go"}, "env_kwargs has the game 'go': openspiel:misere takes a game as an object"),
-            (
-                "go",
-                {"tensor": "information_state"},
-                "has the tensor 'information_state': .* has observation",
-            ),
-            ("leduc_poker", {"tensor": "x"}, "openspiel:leduc_poker has information_state and observation"),
-            (
-                "leduc_poker",
-                {"players": 50},
-                "'openspiel:leduc_poker' with env_kwargs .*'players': 50.*: SpielError",
-            ),
-            ("go", {"board_size": -1}, r"its tensor observation has the shape \(4, -1, -1\): change the parameters"),
-            ("go", {"board_size": 1}, "cannot be played with env_kwargs {'board_size': 1} .*: change them"),
-            ("hex", {"board_size": 1}, "cannot be played with env_kwargs {'board_size': 1} .*: change them"),
-            ("goofspiel", {"players": -1}, "cannot be played with env_kwargs {'players': -1} .*: change them"),
-            ("misere", {}, "env 'openspiel:misere' needs parameters: name its game in env_kwargs"),
-            ("mfg_garnet", {}, "env 'openspiel:mfg_garnet' is a mean-field game"),
-            ("coin_game", {}, "env 'openspiel:coin_game' has no tensor for a policy to see"),
-            ("crossword", {}, "env 'openspiel:crossword' has no numbered actions"),
-            ("colored_trails", {}, "env 'openspiel:colored_trails' has 93,123 actions, and 1 to 30,000 are taken: "),
-            (
-                "catch",
-                {"rows": 1000, "columns": 1000},
-                "its tensor observation has 1,000,000 numbers, and 1 to 1",
-            ),
-        ],
-    )
-    def test_what_cannot_be_is_one_sentence(
-        self, name: str, kwargs: dict[str, Any], sentence: str, pyspiel: Any
-    ) -> None:
-        with pytest.raises(UsageError, match=sentence) as caught:
-            _make(name, env_kwargs=kwargs)
-        assert "\n" not in str(caught.value)
-
-    @pytest.mark.parametrize(
-        ("name", "kwargs", "sentence"),
-        [
-            (
-                "hanabi",
-                {"colors": 0},
-                r"'openspiel:hanabi' with env_kwargs .* crash \(Input .* num_colors_ > 0.*\): change",
-            ),
-            ("blotto", {"fields": -1}, "'openspiel:blotto' with env_kwargs .* is too large for memory: change"),
-            ("leduc_poker", {"players": 50}, "'openspiel:leduc_poker' with env_kwargs .*'players': 50.*: SpielError"),
-        ],
-    )
-    def test_parameters_of_which_openspiel_crashes_or_does_not_come_back_are_one_sentence(
-        self, name: str, kwargs: dict[str, Any], sentence: str, pyspiel: Any
-    ) -> None:
-        with pytest.raises(UsageError, match=sentence) as caught:
-            envs.describe(f"openspiel:{name}", EnvOptions(env_kwargs=json.dumps(kwargs)))
-        assert "\n" not in str(caught.value)
-
-    def test_a_game_that_takes_too_long_to_make_is_given_up(
-        self, monkeypatch: pytest.MonkeyPatch, pyspiel: Any
-    ) -> None:
-        program = "import signal, time; signal.alarm(1); time.sleep(60)"
-        monkeypatch.setattr(trial, "_PROGRAM", program)
-        with pytest.raises(
-            UsageError, match=r"'openspiel:go' with env_kwargs .* was not made within 300 s: change them"
-        ):
-            trial.require_playable("openspiel:go", '{"board_size": 17}')
-
-    def test_options_of_other_environments_are_refused(self, pyspiel: Any) -> None:
-        with pytest.raises(UsageError, match="env_frameskip is 4, but a move is made once: leave it out"):
-            _make("go", env_frameskip=4)
-        with pytest.raises(UsageError, match=r"openspiel:go is no gymnasium.Env, and takes no wrappers: give a class"):
-            _make("go", env_wrappers=("gymnasium.wrappers:FlattenObservation",))
-
-    def test_where_it_is_missing_the_command_that_installs_it_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "pyspiel", None)
-        for name in [name for name in sys.modules if name.startswith("sf.envs.openspiel.") and "family" not in name]:
-            monkeypatch.delitem(sys.modules, name)
-        monkeypatch.delattr("sf.envs.openspiel.group", raising=False)  # what an earlier import has left
-        monkeypatch.delattr("sf.envs.openspiel.games", raising=False)
-        with pytest.raises(UsageError, match=r"env 'openspiel:go': .*pyspiel.*: pip install 'open_spiel>=2,<3'"):
-            envs.describe("openspiel:go", EnvOptions())
-        with pytest.raises(ValueError, match=r"none of it is installed here; pip install 'open_spiel>=2,<3'"):
-            find(None, "openspiel")
+WRONG = [
+    ("leduc_pokr", {}, "openspiel:leduc_poker"),
+    ("go(board_size=9)", {}, "openspiel:go, with its parameters in env_kwargs"),
+    ("ludo_by_night", {}, "sf-envs openspiel"),
+    ("go", {"board_sise": 9}, "did you mean board_size"),
+    ("go", {"xyz": 9}, "board_size, handicap, komi"),
+    ("go", {"board_size": "9"}, "board_size '9'"),
+    ("go", {"board_size": True}, "board_size True"),
+    ("misere", {"game": "go"}, "a game as an object"),
+    ("go", {"tensor": "information_state"}, "has observation"),
+    ("leduc_poker", {"players": 50}, "'players': 50.*: SpielError"),
+    ("go", {"board_size": -1}, r"\(4, -1, -1\)"),
+    ("hex", {"board_size": 1}, "'board_size': 1"),
+    ("misere", {}, "needs parameters"),
+    ("mfg_garnet", {}, "mean-field"),
+    ("coin_game", {}, "no tensor"),
+    ("crossword", {}, "no numbered actions"),
+    ("colored_trails", {}, "93,123 actions"),
+    ("catch", {"rows": 1000, "columns": 1000}, "1,000,000 numbers"),
+]
 
 
-def test_names_that_need_no_parameters_are_listed(pyspiel: Any) -> None:
-    listed = find(None, "openspiel")
-    assert {"openspiel:leduc_poker", "openspiel:catch", "openspiel:goofspiel"} <= set(listed)
-    assert not {"openspiel:misere", "openspiel:mfg_garnet", "openspiel:coin_game"} & set(listed)
+@pytest.mark.parametrize(("name", "kwargs", "named"), WRONG)
+def test_what_cannot_be_is_one_sentence(name: str, kwargs: dict[str, Any], named: str, pyspiel: Any) -> None:
+    with pytest.raises(UsageError, match=named) as caught:
+        _make(name, env_kwargs=kwargs)
+    assert "\n" not in str(caught.value)
 
 
-def test_no_game_has_a_parameter_that_is_called_like_the_choice_of_tensor(pyspiel: Any) -> None:
-    assert not [each.short_name for each in pyspiel.registered_games() if "tensor" in each.parameter_specification]
+@pytest.mark.parametrize(
+    ("name", "kwargs", "named"),
+    [("hanabi", {"colors": 0}, "crash .*num_colors_ > 0"), ("blotto", {"fields": -1}, "too large for memory")],
+)
+def test_parameters_of_which_openspiel_crashes_or_does_not_come_back_are_refused(name, kwargs, named, pyspiel) -> None:
+    with pytest.raises(UsageError, match=named) as caught:
+        envs.describe(f"openspiel:{name}", EnvOptions(env_kwargs=json.dumps(kwargs)))
+    assert "\n" not in str(caught.value)
 
 
-def test_a_match_is_filmed_as_text_in_pictures_of_one_size(pyspiel: Any) -> None:
-    pytest.importorskip("PIL")
-    options = EnvOptions(env_kwargs='{"rows": 4, "columns": 4, "x_in_row": 2}')
-    group = envs.make_rendered_group("openspiel:connect_four", 2, options, seed=0, first_env_idx=0)
-    assert group.num_views == 1
-    rng = np.random.default_rng(0)
-    rows = {key: list(np.zeros((4, *box.shape), box.dtype)) for key, box in group.spec.obs_space.items()}
-    result = envs.StepResult.empty(4)
-    group.reset(rows)
-    assert group.pictures() == [[], []]
-    begins = np.ones(2, bool)  # a match whose first picture is still to come
-    for _ in range(20):
-        choices = [rng.choice(np.flatnonzero(mask)) if mask.any() else 0 for mask in rows["action_mask"]]
-        episodes = group.step(np.array(choices, np.int32)[:, None], np.zeros((4, 0), np.float32), rows, result)
-        films = group.pictures()
-        assert {picture.shape for film in films for picture in film} == {(510, 640, 3)}
-        assert [len(film) for film in films] == (1 + begins).tolist()
-        assert all((film[-1] > 0).any() for film in films)
-        begins = result.first[::2].copy()
-        assert len(episodes) == 2 * begins.sum()
-        assert group.returns() == [0.0] * 4
-    group.close()
+def test_a_game_that_takes_too_long_to_make_is_given_up(monkeypatch: pytest.MonkeyPatch, pyspiel: Any) -> None:
+    monkeypatch.setattr("sf.envs.openspiel.group._TRIAL", "import signal, time; signal.alarm(1); time.sleep(60)")
+    with pytest.raises(UsageError, match="was not made within 300 s"):
+        envs.describe("openspiel:go", EnvOptions(env_kwargs='{"board_size": 17}'))
+
+
+def test_options_of_other_environments_are_refused(pyspiel: Any) -> None:
+    with pytest.raises(UsageError, match="env_frameskip is 4"):
+        _make("go", env_frameskip=4)
+    with pytest.raises(UsageError, match="takes no wrappers"):
+        _make("go", env_wrappers=("gymnasium.wrappers:FlattenObservation",))
+
+
+def test_where_it_is_missing_the_command_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspiel", None)
+    for name in [name for name in sys.modules if name.startswith("sf.envs.openspiel.") and "family" not in name]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr("sf.envs.openspiel.group", raising=False)  # what an earlier import has left
+    monkeypatch.delattr("sf.envs.openspiel.games", raising=False)
+    with pytest.raises(UsageError, match="pip install 'open_spiel"):
+        envs.describe("openspiel:go", EnvOptions())
+    with pytest.raises(ValueError, match="pip install 'open_spiel"):
+        find(None, "openspiel")
 
 
 class _Deal:
@@ -361,7 +282,7 @@ def test_a_game_that_is_over_when_it_is_dealt_is_no_episode(pyspiel: Any) -> Non
     assert match.returns() == [0.0]
     assert match.play([0]) == [5.0]
     assert (match.is_over, match.num_decisions) == (True, 1)
-    with pytest.raises(UsageError, match="openspiel:deal: its games end before anybody acts: change its parameters"):
+    with pytest.raises(UsageError, match="openspiel:deal: its games end"):
         _dealt(itertools.repeat(True)).start()
 
 
@@ -370,24 +291,13 @@ _LONG = (pytest.mark.long, pytest.mark.timeout(600))
 _KINDS = [
     "battleship",  # of two tensors it has the one alone
     "blotto",  # all at once, and once
-    "capture_the_flag",
-    "chinese_checkers",
     "deep_sea",
-    "euchre",  # four players
-    "kriegspiel",
     "negotiation",  # chance that is only drawn
-    "pig",
-    "python_dynamic_routing",
-    "python_hangman",
     "python_team_dominoes",
-    "sheriff",
-    "shogi",
-    "snake",
     "solitaire",
-    "stones_and_gems",
     "universal_poker",
-    *("chat_game", "colored_trails", "crossword", "cribbage", "efg_game", "mfg_garnet"),  # refused
-    *(pytest.param(name, marks=_LONG) for name in ("bridge", "bridge_uncontested_bidding")),
+    *("chat_game", "efg_game"),  # refused
+    *(pytest.param(name, marks=_LONG) for name in ("bridge", "bridge_uncontested_bidding", "shogi", "snake", "euchre")),
 ]
 
 

@@ -31,4 +31,5 @@ def test_a_person_sees_what_its_player_knows_and_all_when_the_game_is_over(monke
         assert seen in drawn[-2:]
     assert len(drawn[-1]) == 1  # of the next game, for the same player
     assert len(group.pictures()[0]) == 3
+    assert group.num_views == 1
     group.close()

@@ -25,8 +25,5 @@ def test_a_long_line_goes_on_in_the_next_and_too_many_lines_are_cut():
     np.testing.assert_array_equal(picture[17:34, :10], picture[:17, :10])
     assert not picture[17:34, 10:].any()
     assert PAINTER.draw("x\n" * 100).shape == picture.shape
-
-
-def test_colours_for_terminals_are_left_out_and_suits_are_letters():
-    np.testing.assert_array_equal(PAINTER.draw("\x1b[91ma\x1b[0m"), PAINTER.draw("a"))
+    np.testing.assert_array_equal(PAINTER.draw("\x1b[91ma\x1b[0m"), PAINTER.draw("a"))  # a colour for terminals
     np.testing.assert_array_equal(PAINTER.draw("\N{BLACK HEART SUIT} 7"), PAINTER.draw("H 7"))

@@ -18,7 +18,7 @@ from sf.envs.rts.settings import Settings
 
 SEEDS = st.integers(1, 2**31 - 1)
 GAMES = st.sampled_from(["mini", "flag", "tower"])
-FEW = settings(max_examples=15)
+FEW = settings(max_examples=12)
 
 
 def _num_players(game: str) -> int:
@@ -37,7 +37,7 @@ def test_no_unit_is_inside_another_in_a_wall_or_off_the_map(seed, game, actions)
         seed, _num_players(game), game=game, actions="global" if game == "tower" else actions, **_more(game, 4)
     )
     has_body = games.worlds.kinds["has_body"]
-    for part in range(20):
+    for part in range(12):
         wander(games, 1, seed + part, ticks=37)
         units = alive(games)
         bodies = units[has_body[units["kind"]] == 1]
@@ -122,8 +122,8 @@ def test_a_game_of_a_group_does_not_know_of_the_others():
 
 @pytest.mark.parametrize("ai", ["simple", "hit_and_run", "flag"])
 def test_an_ai_against_itself_wins_about_as_often_as_it_loses(ai):
-    wins, draws = _wins(ai, 300)
-    assert abs(wins - 0.5) < 0.09  # three standard deviations
+    wins, draws = _wins(ai, 100)
+    assert abs(wins - 0.5) < 0.15  # three standard deviations
     assert draws < 0.1
 
 
@@ -147,22 +147,6 @@ def _wins(ai: str, num: int) -> tuple[float, float]:
     return float(np.mean(games.winner == 0)) + draws / 2, draws
 
 
-def test_the_table_of_units_is_that_of_the_paper():
-    kinds = table()
-    figures = ("cost", "hp", "defence", "speed", "attack", "reach", "sight")
-    assert [kinds[WORKER][name] for name in figures] == [50, 50, 0, 0.1, 2, 1, 3]
-    assert [kinds[NAMES.index("melee_attacker")][name] for name in figures] == [100, 100, 1, 0.1, 15, 1, 3]
-    assert [kinds[NAMES.index("range_attacker")][name] for name in figures] == [100, 50, 0, 0.2, 10, 5, 5]
-    assert [kinds[NAMES.index("barracks")][name] for name in figures] == [200, 200, 1, 0, 0, 0, 5]
-    assert [kinds[NAMES.index("base")][name] for name in figures] == [500, 500, 2, 0, 0, 0, 5]
-    assert kinds[RESOURCE]["hp"] == 1000
-
-
-def test_a_table_of_units_without_those_of_the_games_is_refused():
-    with pytest.raises(ValueError, match="begin with"):
-        table(UNITS[1:])
-
-
 @pytest.mark.parametrize("ai", ["simple", "hit_and_run"])
 def test_an_ai_that_is_named_among_the_choices_plays_as_it_does_by_itself(ai):
     named, by_itself = begun(3), begun(3)
@@ -177,27 +161,6 @@ def test_an_ai_that_is_named_among_the_choices_plays_as_it_does_by_itself(ai):
         assert np.array_equal(named.worlds.units[field], by_itself.worlds.units[field]), field
 
 
-def test_a_player_whose_ai_is_no_longer_named_commands_again():
-    games, others = begun(3), begun(3)
-    games.advance(np.array([[[command_of("simple")], [0]]]), 50)
-    assert games.worlds.players["ai"][0, 0] != 0
-    others.restore(0, games.snapshot(0))
-    for each in (games, others):
-        each.advance(np.zeros((1, 2, 1), np.int64), 50)
-    assert games.worlds.players["ai"][0, :2].tolist() == [0, 0]
-    assert games.snapshot(0) == others.snapshot(0)
-
-
-def test_a_disk_without_locks_is_no_obstacle(tmp_path, monkeypatch):
-    def flock(lock, operation):
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(fcntl, "flock", flock)
-    with _alone():
-        pass
-
-
 def test_the_lock_of_the_first_start_lies_in_the_users_cache_and_follows_no_link(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     victim = tmp_path / "victim"
@@ -208,3 +171,32 @@ def test_the_lock_of_the_first_start_lies_in_the_users_cache_and_follows_no_link
     (tmp_path / "sf" / "rts.lock").symlink_to(victim)
     with _alone():  # without a lock
         assert victim.read_text() == "whole"
+
+    def no_locks(lock, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)  # as on some disks
+    with _alone():
+        pass
+
+
+def test_the_table_of_units_is_that_of_the_paper():
+    kinds = table()
+    figures = ("cost", "hp", "defence", "speed", "attack", "reach", "sight")
+    assert [kinds[WORKER][name] for name in figures] == [50, 50, 0, 0.1, 2, 1, 3]
+    assert [kinds[NAMES.index("melee_attacker")][name] for name in figures] == [100, 100, 1, 0.1, 15, 1, 3]
+    assert [kinds[NAMES.index("range_attacker")][name] for name in figures] == [100, 50, 0, 0.2, 10, 5, 5]
+    assert [kinds[NAMES.index("barracks")][name] for name in figures] == [200, 200, 1, 0, 0, 0, 5]
+    assert [kinds[NAMES.index("base")][name] for name in figures] == [500, 500, 2, 0, 0, 0, 5]
+    assert kinds[RESOURCE]["hp"] == 1000
+
+
+def test_a_player_whose_ai_is_no_longer_named_commands_again():
+    games, others = begun(3), begun(3)
+    games.advance(np.array([[[command_of("simple")], [0]]]), 50)
+    assert games.worlds.players["ai"][0, 0] != 0
+    others.restore(0, games.snapshot(0))
+    for each in (games, others):
+        each.advance(np.zeros((1, 2, 1), np.int64), 50)
+    assert games.worlds.players["ai"][0, :2].tolist() == [0, 0]
+    assert games.snapshot(0) == others.snapshot(0)

@@ -7,7 +7,7 @@ import pytest
 from rts_games import begun, of_kind, place, troops
 
 from sf.envs.rts.engine.commands import COMMANDS, FLAG_COMMANDS
-from sf.envs.rts.engine.orders.giving import ATTACK, GO_HOME
+from sf.envs.rts.engine.orders import ATTACK, GO_HOME
 from sf.envs.rts.engine.units import ATHLETE, RANGE, RESOURCE
 
 IDLE = np.zeros((1, 2, 1), np.int64)
@@ -27,19 +27,6 @@ def test_an_athlete_walks_0_1_cells_a_tick_and_0_06_with_the_flag():
         games.advance(IDLE, 1)
         steps = np.hypot(units["x"][athletes] - before["x"], units["y"][athletes] - before["y"])
         assert steps == pytest.approx(np.where(athletes == carrier, 0.06, 0.1))
-
-
-def test_an_athlete_that_falls_is_gone_for_150_ticks():
-    games = begun(3, game="flag")
-    units = games.worlds.units[0]
-    fallen = np.flatnonzero(of_kind(games, ATHLETE))[0]
-    units["damage"][fallen] = 1000
-    was_there = []
-    for _ in range(150):
-        games.advance(IDLE, 1)
-        was_there.append(int(units["alive"][fallen]))
-    assert was_there == 149 * [0] + [1]
-    assert units["hp"][fallen] == 100
 
 
 def test_a_wave_comes_every_200_ticks_until_ten_have_come():

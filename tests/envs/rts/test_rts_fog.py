@@ -95,10 +95,3 @@ def test_a_cell_with_more_than_twelve_units_is_shown_as_full():
     workers["x"], workers["y"] = 3.5, -2.5
     planes, names = _seen(games)[0], controls(games.settings).plane_names
     assert planes[names.index("own_worker"), 7, 13] == planes[names.index("own_hp"), 7, 13] == 127
-
-
-def test_both_players_see_the_same_at_a_start_that_is_the_same_for_both():
-    games = begun(11, game="flag")
-    own, other = _seen(games)
-    np.testing.assert_array_equal(own[4:6].sum((1, 2)), other[4:6].sum((1, 2)))
-    np.testing.assert_array_equal(own[4], other[4])  # the base

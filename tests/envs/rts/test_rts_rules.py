@@ -10,7 +10,7 @@ from rts_games import begun, of_kind, place, troops
 from sf.envs.rts import RtsEnv
 from sf.envs.rts.arena import Arena
 from sf.envs.rts.engine.commands import COMMANDS
-from sf.envs.rts.engine.orders.giving import BUILD, IDLE, MAKE, MOVE
+from sf.envs.rts.engine.orders import BUILD, IDLE, MAKE, MOVE
 from sf.envs.rts.engine.units import ATHLETE, BARRACKS, BASE, MELEE, RANGE, RESOURCE, TOWER, WORKER
 from sf.envs.rts.games import Games
 from sf.envs.rts.settings import Settings
@@ -58,17 +58,6 @@ def test_a_tower_is_allowed_only_where_there_is_room_for_one_more():
         assert player["spent"] == before + 50
         arena.look()
     assert of_kind(arena.games, TOWER).sum() == 15  # and the base
-
-
-def test_every_wall_is_of_a_site_and_takes_one_tower():
-    games = begun(1, 1, game="tower", room=200)
-    games.worlds.players[0, 0]["minerals"] = 100_000
-    for site in range(16):
-        for _ in range(26):
-            games.advance(np.array([[[1 + site]]]), 0)
-    towers = games.worlds.units[0][of_kind(games, TOWER)]
-    cells = np.stack([towers["y"], towers["x"]], 1) + games.settings.size / 2 - 0.5
-    assert sorted(map(tuple, cells)) == sorted(map(tuple, np.argwhere(games.worlds.ground[0] < 0)))
 
 
 def test_a_unit_is_not_paid_for_without_room_for_it():
@@ -168,3 +157,14 @@ def test_no_athlete_hits_a_base():
     units["order"][of_kind(games, ATHLETE)] = IDLE
     games.advance(idle, 100)
     assert units["hp"][base] == 500
+
+
+def test_every_wall_is_of_a_site_and_takes_one_tower():
+    games = begun(1, 1, game="tower", room=200)
+    games.worlds.players[0, 0]["minerals"] = 100_000
+    for site in range(16):
+        for _ in range(26):
+            games.advance(np.array([[[1 + site]]]), 0)
+    towers = games.worlds.units[0][of_kind(games, TOWER)]
+    cells = np.stack([towers["y"], towers["x"]], 1) + games.settings.size / 2 - 0.5
+    assert sorted(map(tuple, cells)) == sorted(map(tuple, np.argwhere(games.worlds.ground[0] < 0)))

@@ -4,6 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from sf.envs.errors import UsageError
 from sf.envs.spaces import space_json
 from sf.envs.spaces.observations import ObsWriter
 from sf.envs.spaces.planes import Planes
@@ -56,65 +57,12 @@ def test_numbers_keep_their_digits(dtype: type, stored: type, numbers: list[floa
     writer.check_bounds(rows, 0)
 
 
-def test_the_largest_float64_as_a_bound_means_no_bound() -> None:
-    limit = np.finfo(np.float64).max
-    assert not ObsWriter("env", Box(-limit, limit, (2,), np.float64)).space["obs"].is_bounded()
-
-
 def test_a_batch_is_written_row_by_row() -> None:
     writer = ObsWriter("env", Dict(a=Discrete(4), b=Box(-9, 9, (2,), np.float32)))
     rows = _rows(writer, 3)
     writer.write_batch({"a": np.array([0, 3, 1]), "b": np.arange(6, dtype=np.float32).reshape(3, 2)}, rows)
     assert [int(row.argmax()) for row in rows["a"]] == [0, 3, 1]
     assert [row.tolist() for row in rows["b"]] == [[0, 1], [2, 3], [4, 5]]
-
-
-@pytest.mark.parametrize("came", [np.array([1, 0, 1], np.int8), np.array([True, False, True])])
-def test_a_multi_binary_is_a_row_of_small_integers(came: np.ndarray) -> None:
-    writer = ObsWriter("env", gym.spaces.MultiBinary(3))
-    rows = _rows(writer)
-    writer.write(came, rows, 0)
-    assert writer.space["obs"] == Box(0, 1, (3,), np.int8)
-    assert rows["obs"][0].tolist() == [1, 0, 1]
-
-
-@pytest.mark.parametrize("space", [gym.spaces.Text(5), gym.spaces.Tuple((gym.spaces.Text(5),))])
-def test_a_space_that_no_network_reads_is_named_with_a_wrapper_that_helps(space: gym.Space) -> None:
-    with pytest.raises(
-        ValueError, match=r"env: its observation space .*Text.* has nothing that .*TransformObservation"
-    ):
-        ObsWriter("env", space)
-
-
-def test_a_tuple_is_a_dict_with_its_indices_as_keys() -> None:
-    writer = ObsWriter("env", gym.spaces.Tuple((Discrete(2), Dict(a=Box(0, 9, (2,), np.int64)))))
-    rows = _rows(writer)
-    writer.write((1, {"a": np.array([3, 4])}), rows, 0)
-    assert {key: row[0].tolist() for key, row in rows.items()} == {"0": [0.0, 1.0], "1/a": [3, 4]}
-
-
-def test_a_multi_discrete_is_the_one_hots_of_its_numbers_in_a_row() -> None:
-    writer = ObsWriter("env", gym.spaces.MultiDiscrete([3, 2], start=[0, 5]))
-    rows = _rows(writer)
-    writer.write(np.array([2, 5]), rows, 0)
-    assert rows["obs"][0].tolist() == [0, 0, 1, 1, 0]
-
-
-def test_a_multi_discrete_may_come_in_any_kind_of_integers() -> None:
-    writer = ObsWriter("env", gym.spaces.MultiDiscrete([3, 2], start=[0, 5]))
-    for dtype in (np.uint8, np.int16, np.uint64):
-        rows = _rows(writer)
-        writer.write(np.array([2, 5], dtype), rows, 0)
-        assert rows["obs"][0].tolist() == [0, 0, 1, 1, 0]
-    with pytest.raises(ValueError, match=r"observation 'obs' came as .*, but its space is"):
-        writer.write(np.array([2**63, 5], np.uint64), _rows(writer), 0)
-
-
-@pytest.mark.parametrize("came", [[3, 0], [0, -1], [0], [0.0, 1.0]])
-def test_what_is_outside_of_a_multi_discrete_is_named(came: list[float]) -> None:
-    writer = ObsWriter("env", gym.spaces.MultiDiscrete([3, 2]))
-    with pytest.raises(ValueError, match=r"observation 'obs' came as .*, but its space is"):
-        writer.write(np.array(came), _rows(writer), 0)
 
 
 def test_parts_that_no_network_reads_are_left_out_and_remarked_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -139,56 +87,60 @@ def test_a_writer_of_what_is_left_reads_the_same_observations(caplog: pytest.Log
     assert {key: row[0].tolist() for key, row in rows.items()} == {"n": [0, 1], "rest/1": [0, 1]}
 
 
-def test_two_keys_that_are_joined_to_the_same_name_are_refused() -> None:
-    space = Dict({"a/b": Box(0, 1, (1,)), "a": Dict(b=Box(0, 1, (1,)))})
-    with pytest.raises(ValueError, match="two observations are named 'a/b'"):
-        ObsWriter("env", space)
-
-
-@pytest.mark.parametrize("came", [{}, {"a": {}}, {"a": {"c": 0}}, {"a": None}])
-def test_a_missing_key_is_named(came: object) -> None:
-    writer = ObsWriter("env", Dict(a=Dict(b=Discrete(2))))
-    with pytest.raises(ValueError, match="env: observation 'a/b' is in the observation space, but not"):
-        writer.write(came, _rows(writer), 0)
-
-
-@pytest.mark.parametrize("came", [-1, 3])
-def test_a_choice_outside_of_a_discrete_space_is_named(came: int) -> None:
-    writer = ObsWriter("env", Discrete(3))
-    with pytest.raises(ValueError, match=f"observation 'obs' came as {came}, but its space is 0 to 2"):
-        writer.write(came, _rows(writer), 0)
-
-
-@pytest.mark.parametrize("came", [1.0, np.nan, np.array([1]), None])
-def test_what_is_not_one_integer_is_no_choice(came: object) -> None:
-    writer = ObsWriter("env", Discrete(3))
-    with pytest.raises(ValueError, match=r"observation 'obs' came as .*, but its space is 0 to 2: return one whole"):
-        writer.write(came, _rows(writer), 0)
-
-
-@pytest.mark.parametrize("space", [Dict({0: Discrete(2)}), gym.spaces.Tuple([Discrete(2), Dict({0: Discrete(2)})])])
-def test_a_key_that_is_no_text_is_named(space: gym.Space) -> None:
-    with pytest.raises(
-        ValueError, match=r"env: .* a Dict with the key 0: name keys by text, such as '0', there and in"
-    ):
-        ObsWriter("env", space)
-
-
-@pytest.mark.parametrize("space", [Discrete(10**9), gym.spaces.MultiDiscrete([10**9, 3])])
-def test_more_choices_than_a_row_can_hold_are_refused(space: gym.Space) -> None:
-    with pytest.raises(ValueError, match=r"env: observation 'obs' is one of 1,000,000,00. choices.* as a MultiDisc"):
-        ObsWriter("env", space)
-
-
-def test_floats_are_not_cut_to_integers() -> None:
-    writer = ObsWriter("env", Box(0, 255, (2,), np.uint8))
-    with pytest.raises(ValueError, match="came as float64"):
-        writer.write(np.array([0.5, 0.7]), _rows(writer), 0)
-
-
-def test_planes_stay_planes() -> None:
-    writer = ObsWriter("env", gym.spaces.Dict({"board": Planes(2, 3, 4)}))
-    assert isinstance(writer.space["board"], Planes)
+@pytest.mark.parametrize(
+    ("space", "came", "row"),
+    [
+        (gym.spaces.MultiBinary(3), np.array([True, False, True]), [1, 0, 1]),
+        (gym.spaces.MultiBinary(3), np.array([1, 0, 1], np.int8), [1, 0, 1]),
+        (gym.spaces.MultiDiscrete([3, 2], start=[0, 5]), np.array([2, 5]), [0, 0, 1, 1, 0]),
+        (gym.spaces.MultiDiscrete([3, 2], start=[0, 5]), np.array([2, 5], np.uint64), [0, 0, 1, 1, 0]),
+        (Planes(1, 2, 1), np.ones((1, 2, 1), np.float32), [[[1], [1]]]),
+    ],
+)
+def test_each_kind_of_space_has_its_row(space: gym.Space, came: np.ndarray, row: list) -> None:
+    writer = ObsWriter("env", space)
     rows = _rows(writer)
-    writer.write({"board": np.ones((2, 3, 4), np.float32)}, rows, 0)
-    assert rows["board"][0].sum() == 24
+    writer.write(came, rows, 0)
+    assert rows["obs"][0].tolist() == row
+    assert isinstance(writer.space["obs"], Planes) == isinstance(space, Planes)
+
+
+def test_a_tuple_is_a_dict_with_its_indices_as_keys() -> None:
+    writer = ObsWriter("env", gym.spaces.Tuple((Discrete(2), Dict(a=Box(0, 9, (2,), np.int64)))))
+    rows = _rows(writer)
+    writer.write((1, {"a": np.array([3, 4])}), rows, 0)
+    assert {key: row[0].tolist() for key, row in rows.items()} == {"0": [0.0, 1.0], "1/a": [3, 4]}
+
+
+@pytest.mark.parametrize(
+    ("space", "wrong"),
+    [
+        (gym.spaces.MultiDiscrete([3, 2]), [np.array(came) for came in ([3, 0], [0, -1], [0], [0.0, 1.0])]),
+        (gym.spaces.MultiDiscrete([3, 2], start=[0, 5]), [np.array([2**63, 5], np.uint64)]),
+        (Discrete(3), [-1, 3, 1.0, np.nan, np.array([1]), None]),
+        (Box(0, 255, (2,), np.uint8), [np.array([0.5, 0.7])]),  # floats are not cut to integers
+        (Dict(a=Dict(b=Discrete(2))), [{}, {"a": {}}, {"a": {"c": 0}}, {"a": None}]),
+    ],
+)
+def test_what_is_not_in_its_space_is_named(space: gym.Space, wrong: list) -> None:
+    writer = ObsWriter("env", space)
+    for came in wrong:
+        with pytest.raises(UsageError, match=r"^env: observation '(obs|a/b)'"):
+            writer.write(came, _rows(writer), 0)
+
+
+@pytest.mark.parametrize(
+    ("space", "named"),
+    [
+        (gym.spaces.Text(5), "Text.*TransformObservation"),
+        (gym.spaces.Tuple((gym.spaces.Text(5),)), "Text.*TransformObservation"),
+        (Dict({"a/b": Box(0, 1, (1,)), "a": Dict(b=Box(0, 1, (1,)))}), "'a/b'"),
+        (Dict({0: Discrete(2)}), "key 0"),
+        (gym.spaces.Tuple([Discrete(2), Dict({0: Discrete(2)})]), "key 0"),
+        (Discrete(10**9), "1,000,000,000 choices"),
+        (gym.spaces.MultiDiscrete([10**9, 3]), "1,000,000,003 choices"),
+    ],
+)
+def test_a_space_that_no_row_can_hold_is_refused(space: gym.Space, named: str) -> None:
+    with pytest.raises(UsageError, match=f"^env: .*{named}"):
+        ObsWriter("env", space)

@@ -37,22 +37,16 @@ def test_a_space_survives_being_written_as_json(space):
     assert type(read) is type(space)
 
 
-def test_equal_bounds_take_one_number():
+def test_equal_bounds_take_one_number_and_other_spaces_are_refused():
     assert space_json.to_json(BOX(0, 255, (84, 84, 4), np.uint8))["high"] == 255
-
-
-def test_other_spaces_are_refused():
-    with pytest.raises(ValueError, match=r"Graph.*use Box"):
+    with pytest.raises(UsageError, match="Graph"):
         space_json.to_json(gym.spaces.Graph(BOX(0, 1, (2,)), None))
 
 
 def test_planes_in_other_steps_are_another_space():
     assert Planes(5, 6, 7) != Planes(5, 6, 7, 0.1) != Planes(5, 6, 7, 0.2)
     assert space_json.from_json({"type": "Planes", "shape": [5, 6, 7]}) == Planes(5, 6, 7)  # as files of before have it
+    for step in (0, -0.1, float("inf"), float("nan")):
+        with pytest.raises(UsageError, match=f"is {step}"):
+            Planes(5, 6, 7, step)
     assert space_json.to_json(Planes(5, 6, 7)) == {"type": "Planes", "shape": [5, 6, 7]}  # runs are compared by it
-
-
-@pytest.mark.parametrize("step", [0, -0.1, float("inf"), float("nan")])
-def test_a_step_that_is_no_size_is_refused(step):
-    with pytest.raises(UsageError, match=f"the step of planes is {step}: give a positive number, or None"):
-        Planes(5, 6, 7, step)

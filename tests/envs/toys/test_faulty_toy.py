@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from group_driver import play
 
-from sf.envs import EnvOptions, make_group
 from sf.envs.toys.faulty import Faulty
 
 
@@ -32,14 +27,11 @@ def _first_fault(*faults: str, seed: int = 0) -> tuple[int, Any]:
     return 1000, None
 
 
-def test_without_faults_it_is_healthy() -> None:
-    assert _first_fault() == (1000, None)
-
-
 def test_faults_come_at_random_as_often_as_asked_for() -> None:
-    nums_steps = [_first_fault("raise", seed=seed)[0] for seed in range(200)]
+    assert _first_fault() == (1000, None)
+    nums_steps = [_first_fault("raise", seed=seed)[0] for seed in range(100)]
     assert len(set(nums_steps)) > 20
-    assert np.mean(nums_steps) == pytest.approx(20, abs=5)  # a standard error is 1.4
+    assert np.mean(nums_steps) == pytest.approx(20, abs=7)  # a standard error is 2
 
 
 def test_each_fault_is_what_it_says() -> None:
@@ -52,12 +44,8 @@ def test_each_fault_is_what_it_says() -> None:
     assert np.isnan(reward)
     obs, _ = _first_fault("wrong_shape")[1]
     assert obs.shape == (1,)
-
-
-def test_a_group_notices_the_wrong_shape() -> None:
-    options = EnvOptions(env_kwargs='{"faults": ["wrong_shape"], "probability": 0.1}')
-    with pytest.raises(ValueError, match=r"toy_faulty: observation 'obs' came as float32 of shape \(1,\)"):
-        play(make_group("toy_faulty", 2, options, seed=0, first_env_idx=0), 200)
+    with pytest.raises(ValueError, match="explode"):
+        Faulty(["explode"])
 
 
 def test_a_trigger_makes_one_step_of_one_environment_fail(tmp_path: Path) -> None:
@@ -70,31 +58,3 @@ def test_a_trigger_makes_one_step_of_one_environment_fail(tmp_path: Path) -> Non
     assert second.step(0)[0].min() > 1e38
     assert first.step(0)[0].max() == second.step(0)[0].max() == 1.0
     assert list(tmp_path.iterdir()) == []
-
-
-def test_kill_ends_the_process() -> None:
-    code = "from sf.envs.toys.faulty import Faulty\nenv = Faulty(['kill'], 1.0)\nenv.reset(seed=0)\nenv.step(0)"
-    killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
-    assert killed.returncode == -signal.SIGKILL
-
-
-def test_hang_sleeps_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    class EnoughError(Exception):
-        pass
-
-    sleeps: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        sleeps.append(seconds)
-        if len(sleeps) == 3:
-            raise EnoughError
-
-    monkeypatch.setattr("time.sleep", sleep)
-    with pytest.raises(EnoughError):
-        _first_fault("hang")
-    assert min(sleeps) > 60
-
-
-def test_an_unknown_fault_is_named() -> None:
-    with pytest.raises(ValueError, match="faults has 'explode': it may have raise, nan_obs"):
-        Faulty(["explode"])

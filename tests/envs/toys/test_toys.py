@@ -51,10 +51,10 @@ def test_uniform_actions_reach_the_stated_random_return(toy: str) -> None:
     env = TOYS[toy]()
     env.reset(seed=1)
     env.action_space.seed(1)
-    returns = [_return(env, lambda obs: env.action_space.sample()) for _ in range(600)]
+    returns = [_return(env, lambda obs: env.action_space.sample()) for _ in range(300)]
     error = np.std(returns) / np.sqrt(len(returns))
     assert np.mean(returns) == pytest.approx(env.RANDOM_RETURN, abs=4 * error)
-    assert 10 * error < env.BEST_RETURN - env.RANDOM_RETURN
+    assert 6 * error < env.BEST_RETURN - env.RANDOM_RETURN
 
 
 @pytest.mark.parametrize("delay", [1, 4, 9])
@@ -78,30 +78,20 @@ def test_the_memory_task_is_solved_with_the_cue_and_says_nothing_of_it_later(del
     assert all(obs[:2] == (0.0, 0.0) for obs in seen[0])
 
 
-def test_a_delay_that_shows_cue_and_question_at_once_is_refused() -> None:
-    with pytest.raises(ValueError, match="delay is 0"):
-        Memory(delay=0)
-
-
-def test_the_counting_envs_of_a_run_know_their_number_in_it() -> None:
+def test_counting_envs_know_their_number_and_take_every_length_from_one_to_seven() -> None:
     first_obs, _ = play(make_group("toy_counting", 3, EnvOptions(), seed=0, first_env_idx=40), 1)
     assert first_obs["obs"].tolist() == [[40, 0, 0, -1], [41, 0, 0, -1], [42, 0, 0, -1]]
-
-
-def test_counting_episodes_take_every_length_from_one_to_seven() -> None:
     for env_idx in range(8):
         assert {Counting.num_steps(env_idx, episode) for episode in range(14)} == set(range(1, 8))
 
 
-def test_arguments_that_a_toy_does_not_take_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"env 'toy_identity' with env_kwargs \{'delay': 2\}: .*'delay'"):
-        describe("toy_identity", EnvOptions(env_kwargs='{"delay": 2}'))
-
-
-def test_env_kwargs_reach_a_toy() -> None:
+def test_env_kwargs_reach_a_toy_and_others_are_refused() -> None:
     options = EnvOptions(env_kwargs='{"delay": 2}')
     _, steps = play(make_group("toy_memory", 1, options, seed=0, first_env_idx=0), 3)
     assert [step.result.terminated[0] for step in steps] == [False, False, True]
+    for env_id, kwargs in (("toy_identity", '{"delay": 2}'), ("toy_memory", '{"delay": 0}')):
+        with pytest.raises(UsageError, match="delay"):
+            describe(env_id, EnvOptions(env_kwargs=kwargs))
 
 
 def test_the_toys_cover_every_kind_of_space() -> None:

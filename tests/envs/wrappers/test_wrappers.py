@@ -40,20 +40,6 @@ def doubled(env):
     space = gym.spaces.Box(-1e6, 1e6, env.observation_space.shape)
     return TransformObservation(env, lambda obs: np.asarray(2 * obs, np.float32), space)
 
-class Image(gym.ObservationWrapper):
-    observation_space = gym.spaces.Box(0, 255, (36, 36, 3), np.uint8)
-
-    def observation(self, obs):
-        return np.zeros((36, 36, 3), np.uint8)
-
-class Words(gym.ObservationWrapper):
-    def __init__(self, env):
-        super().__init__(env)
-        self.observation_space = gym.spaces.Dict(number=env.observation_space, words=gym.spaces.Text(5))
-
-    def observation(self, obs):
-        return {"number": obs, "words": "hello"}
-
 class Fails(gym.Wrapper):
     def __init__(self, env):
         super().__init__(env)
@@ -159,27 +145,22 @@ def test_the_first_wrapper_is_the_innermost(wrappers: list[object], shown: float
     assert steps[-1].obs["obs"].tolist() == [[shown]] * 2
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        [{"own_wrappers:Plus": {"much": 2.0}}],
-        {"own_wrappers:Plus": {"much": 2.0}},
-        ['{"own_wrappers:Plus": {"much": 2.0}}'],
-    ],
-)
-def test_arguments_are_a_mapping_or_the_json_of_one(written: object) -> None:
-    envs.register_env("three", Three)
-    options = EnvOptions(env_wrappers=written)  # type: ignore[arg-type]
-    assert options.env_wrappers == ('{"own_wrappers:Plus": {"much": 2.0}}',)
-    first, _ = play(envs.make_group("three", 1, options, seed=0, first_env_idx=0), 1)
-    assert first["obs"].tolist() == [[5.0]]
+PLUS = "own_wrappers:Plus"
 
 
-@pytest.mark.parametrize("written", ["own_wrappers:Plus", {"own_wrappers:Plus": None}, {"own_wrappers:Plus": {}}])
-def test_a_wrapper_needs_no_arguments(written: object) -> None:
+def test_arguments_are_a_mapping_or_the_json_of_one_or_left_out() -> None:
     envs.register_env("three", Three)
-    first, _ = play(make("three", written), 1)
-    assert first["obs"][0].tolist() == [4.0]
+    for written in ([PLUS_TWO], PLUS_TWO, ['{"own_wrappers:Plus": {"much": 2.0}}']):
+        options = EnvOptions(env_wrappers=written)  # type: ignore[arg-type]
+        assert options.env_wrappers == ('{"own_wrappers:Plus": {"much": 2.0}}',)
+        first, _ = play(envs.make_group("three", 1, options, seed=0, first_env_idx=0), 1)
+        assert first["obs"].tolist() == [[5.0]]
+    for written in (PLUS, {PLUS: None}, {PLUS: {}}):
+        first, _ = play(make("three", written), 1)
+        assert first["obs"][0].tolist() == [4.0]
+    for wrong in (['{"a:B": '], ["{}"], [{"a:B": {}, "c:D": {}}], [{"a:B": [1]}], [3], [{"a:B": {"c": object()}}]):
+        with pytest.raises(envs.UsageError, match="env_wrappers"):
+            EnvOptions(env_wrappers=wrong)  # type: ignore[arg-type]
 
 
 FLATTEN = "gymnasium.wrappers:FlattenObservation"
@@ -217,18 +198,15 @@ def test_each_kind_of_environment_takes_wrappers_of_its_kind(
     play(group, 3)
 
 
-def test_a_match_is_wrapped_as_its_package_wraps_it() -> None:
+def test_a_match_is_wrapped_as_its_package_wraps_it_and_of_two_time_limits_the_shorter_one_counts() -> None:
     _, halved = play(make("toy_match_pennies", "own_wrappers:Halved"), 6)
     _, whole = play(make("toy_match_pennies"), 6)
     assert any(step.result.reward.any() for step in whole)
     for half, one in zip(halved, whole, strict=True):
         assert (2 * half.result.reward == one.result.reward).all()
-
-
-@pytest.mark.parametrize(("limit", "least"), [(1000, 200), (100, 100)])
-def test_of_two_time_limits_the_shorter_one_counts(limit: int, least: int) -> None:
-    options = EnvOptions(env_wrappers=({"gymnasium.wrappers:TimeLimit": {"max_episode_steps": limit}},))
-    assert envs.describe("Pendulum-v1", options).time_limit == least  # 200 by itself
+    for limit, least in ((1000, 200), (100, 100)):  # Pendulum has 200 by itself
+        options = EnvOptions(env_wrappers=({"gymnasium.wrappers:TimeLimit": {"max_episode_steps": limit}},))
+        assert envs.describe("Pendulum-v1", options).time_limit == least
 
 
 def test_what_is_drawn_is_wrapped_as_well() -> None:
@@ -238,39 +216,34 @@ def test_what_is_drawn_is_wrapped_as_well() -> None:
     _, steps = play(group, 3)
     assert group.pictures()
     assert len(steps) == 3
-    options = EnvOptions(env_wrappers=("own_wrappers:Image",))
-    group = envs.make_rendered_group("CartPole-v1", 1, options, seed=0, first_env_idx=0)
-    assert group.spec.obs_space["obs"].shape == (36, 36, 3)
+    options = EnvOptions(env_wrappers=(FLATTEN,))
+    group = envs.make_rendered_group("FrozenLake-v1", 1, options, seed=0, first_env_idx=0)
+    assert group.spec.obs_space["obs"].shape == (16,)
     group.close()
 
 
-def test_what_no_network_reads_is_named_as_the_wrapper_gives_it(caplog: pytest.LogCaptureFixture) -> None:
-    make("toy_bandit", "own_wrappers:Words").close()
-    assert "the policy does not see 'words' (Text)" in caplog.text
-
-
 REFUSED = {
-    "no_module_of_that_name:Wrapper": "'no_module_of_that_name:Wrapper': .*No module named 'no_module_of_that_name'",
-    "own_wrapers:Plus": "'own_wrapers:Plus': .*did you mean own_wrappers",
-    "gymnasium.wrapers:FlattenObservation": "did you mean gymnasium.wrappers",
-    "gymnasium.wrappers:FlatenObservation": "gymnasium.wrappers has no 'FlatenObservation': did you mean FlattenObs",
-    "gymnasium.wrappers:Nothing": "gymnasium.wrappers has no 'Nothing'",
-    "FlattenObservation": "write gymnasium.wrappers:FlattenObservation",
-    "gymnasium.wrappers.FlattenObservation": "write gymnasium.wrappers:FlattenObservation",
-    "own_wrappers.Plus": "write own_wrappers:Plus",
-    "own_wrappers.py:Plus": "write own_wrappers:Plus",
-    "own_wrappers:NUMBER": "own_wrappers has no 'NUMBER'|is no wrapper",
-    "own_wrappers:rmtree": "rmtree is not defined in own_wrappers",
-    "own_wrappers:np": "own_wrappers has no 'np'|is no wrapper",
-    "os:system": "os is a module of Python itself",
-    "own_wrappers:Other": "Other is an environment, not a wrapper: derive it from gymnasium.Wrapper",
-    "gymnasium.spaces:Box": "Box is a class, but not a wrapper",
-    "own_wrappers:nothing": "returned a NoneType: return the environment",
-    "own_wrappers:Fails": r"ZeroDivisionError: division by zero \(.*own_wrappers.py, line \d+\)",
-    '{"own_wrappers:Plus": {"munch": 1}}': "unexpected keyword argument 'munch': its arguments are much",
-    '{"gymnasium.wrappers:TimeLimit": {}}': "missing a required argument: 'max_episode_steps'",
-    "gymnasium.wrappers:GrayscaleObservation": "GrayscaleObservation' around toy_bandit: ValueError: .* got shape .1,.",
-    FLATTEN_MANY: "is for vector environments, and toy_bandit makes single ones: gymnasium.wrappers has those",
+    "no_module_of_that_name:Wrapper": "no_module_of_that_name",
+    "own_wrapers:Plus": "own_wrappers",
+    "gymnasium.wrapers:FlattenObservation": r"gymnasium\.wrappers",
+    "gymnasium.wrappers:FlatenObservation": "FlattenObs",
+    "gymnasium.wrappers:Nothing": "Nothing",
+    "FlattenObservation": "gymnasium.wrappers:FlattenObservation",
+    "gymnasium.wrappers.FlattenObservation": "gymnasium.wrappers:FlattenObservation",
+    "own_wrappers.Plus": "own_wrappers:Plus",
+    "own_wrappers.py:Plus": "own_wrappers:Plus",
+    "own_wrappers:NUMBER": "NUMBER",
+    "own_wrappers:rmtree": "rmtree is not defined",
+    "own_wrappers:np": "np",
+    "os:system": "of Python itself",
+    "own_wrappers:Other": "is an environment",
+    "gymnasium.spaces:Box": "Box is a class",
+    "own_wrappers:nothing": "NoneType",
+    "own_wrappers:Fails": r"ZeroDivisionError.*own_wrappers.py, line \d+",
+    '{"own_wrappers:Plus": {"munch": 1}}': "'munch': its arguments are much",
+    '{"gymnasium.wrappers:TimeLimit": {}}': "max_episode_steps",
+    "gymnasium.wrappers:GrayscaleObservation": "around toy_bandit: ValueError",
+    FLATTEN_MANY: "vector environments",
 }
 
 
@@ -283,43 +256,22 @@ def test_a_wrapper_that_cannot_be_is_one_sentence(wrapper: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("env_id", "wrapper", "sentence"),
+    ("env_id", "wrapper", "named"),
     [
-        ("many", FLATTEN, "is for single environments, and many makes a vector environment: gymnasium.wrappers.vector"),
-        ("toy_match_pennies", FLATTEN, "is for environments of one agent, and toy_match_pennies has several"),
-        ("Acrobot-v1", FLATTEN_MANY, "is for vector environments, and Acrobot-v1 makes single ones"),
-        ("doom_basic", FLATTEN, "doom_basic .* takes no wrappers: .*vizdoom.gymnasium_wrapper:VizdoomBasic-v1"),
-        ("atari_pong", FLATTEN, "atari_pong .* takes no wrappers: .*ale_py:ALE/Pong-v5"),
-        ("of_its_own", FLATTEN, "of_its_own .* takes no wrappers: "),
+        ("many", FLATTEN, "single environments"),
+        ("toy_match_pennies", FLATTEN, "one agent"),
+        ("Acrobot-v1", FLATTEN_MANY, "vector environments"),
+        ("doom_basic", FLATTEN, "vizdoom.gymnasium_wrapper:VizdoomBasic-v1"),
+        ("atari_pong", FLATTEN, "ale_py:ALE/Pong-v5"),
+        ("of_its_own", FLATTEN, "takes no wrappers"),
     ],
 )
-def test_a_wrapper_of_another_kind_of_environment_is_one_sentence(env_id: str, wrapper: str, sentence: str) -> None:
-    toy = EnvOptions()
+def test_a_wrapper_of_another_kind_of_environment_is_refused(env_id: str, wrapper: str, named: str) -> None:
     envs.register_vector_env("many", lambda num_envs: SyncVectorEnv([Bandit] * num_envs))
-    envs.register(
-        "of_its_own",
-        describe=lambda env_id, options: envs.describe("toy_bandit", toy),
-        make_group=lambda env_id, *args, **kwargs: envs.make_group("toy_bandit", *args, **kwargs),
-    )
+    envs.register("of_its_own", describe=envs.describe, make_group=envs.make_group)
     for call in (lambda: make(env_id, wrapper), lambda: envs.describe(env_id, EnvOptions(env_wrappers=(wrapper,)))):
-        with pytest.raises(envs.UsageError, match=sentence):
+        with pytest.raises(envs.UsageError, match=f"^env_wrappers.*({env_id} .*{named}|{named}.* {env_id})"):
             call()
-
-
-@pytest.mark.parametrize(
-    ("written", "sentence"),
-    [
-        (['{"a:B": '], "is not JSON"),
-        (["{}"], "one wrapper and its arguments"),
-        ([{"a:B": {}, "c:D": {}}], "one wrapper and its arguments"),
-        ([{"a:B": [1]}], "its arguments must be a mapping"),
-        ([3], "env_wrappers is .*: it must be"),
-        ([{"a:B": {"c": object()}}], "not JSON serializable"),
-    ],
-)
-def test_a_list_of_wrappers_that_is_none_is_said_before_anything_is_imported(written: list, sentence: str) -> None:
-    with pytest.raises(envs.UsageError, match=sentence):
-        EnvOptions(env_wrappers=written)  # type: ignore[arg-type]
 
 
 def test_a_class_is_named_where_other_processes_can_import_it() -> None:
@@ -341,5 +293,5 @@ def test_a_class_is_named_where_other_processes_can_import_it() -> None:
     )
     config = make_config(env="toy_bandit", env_wrappers=own_wrappers.Plus)
     assert config.environment.env_wrappers == ("own_wrappers:Plus",)
-    with pytest.raises(envs.UsageError, match=r"env_wrappers has InACell, which other .* cannot import: .*lambda"):
+    with pytest.raises(envs.UsageError, match="env_wrappers has InACell"):
         make_config(env="toy_bandit", env_wrappers=[InACell])

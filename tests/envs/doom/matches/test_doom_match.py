@@ -16,7 +16,7 @@ from doom_stage import Stage
 
 from sf.envs.doom import engine
 from sf.envs.doom.group import make_group
-from sf.envs.doom.matches import match, watchdog
+from sf.envs.doom.matches import match
 from sf.envs.doom.matches.network import PORTS, PrivateNetwork, ReservedPort
 from sf.envs.options import EnvOptions
 
@@ -78,15 +78,13 @@ def test_the_seed_decides_where_players_start():
         group = make_group("doom_duel", 1, EnvOptions(), seed=seed, first_env_idx=0)
         try:
             Stage(group)
-            games = group._games[0].shown()
             variables = (vizdoom.GameVariable.POSITION_X, vizdoom.GameVariable.POSITION_Y)
-            return [round(game.get_game_variable(each)) for game in games for each in variables]
+            return [round(game.get_game_variable(each)) for game in group._games[0].shown() for each in variables]
         finally:
             group.close()
 
-    first, again, *others = (starts(seed) for seed in (1, 1, 2, 3, 4))
-    assert first == again
-    assert any(other != first for other in others)
+    first, again, other = (starts(seed) for seed in (1, 1, 2))
+    assert first == again != other
 
 
 def test_bots_come_in_every_episode_and_count_as_players_in_every_engine(stage):
@@ -147,36 +145,29 @@ def test_who_dies_comes_to_life_at_once_also_within_a_step(stage):
     assert not any(game.is_player_dead() for game in games_of(duel))
 
 
-def test_the_weights_of_each_actor_are_its_own(stage):
+def test_the_weights_of_each_actor_are_its_own_and_without_shaping_the_reward_is_frags(stage):
     duels = stage("doom_duel", 2, doom_match_s=2)
-    names = list(duels.group.spec.shaping)
-    weights = np.array([-7.0 if name == "death_up" else 0.0 for name in names])
+    weights = np.array([-7.0 if name == "death_up" else 0.0 for name in duels.group.spec.shaping])
     duels.group.set_shaping(2, weights)
-    for game in games_of(duels)[::2]:
+    unshaped = stage("doom_duel", doom_shaping=False)
+    for game in (*games_of(duels)[::2], games_of(unshaped)[1]):
         game.send_game_command("kill")
-    rewards = np.zeros(4)
+    rewards, frags = np.zeros(4), np.zeros(2)
     for _ in range(10):
         duels.step(NOTHING)
         rewards += duels.result.reward
+        unshaped.step(NOTHING)
+        frags += unshaped.result.reward
     assert rewards[2] == -7
     assert rewards[0] == pytest.approx(-2.001, abs=0.01)
-
-
-def test_without_shaping_the_reward_is_frags(stage):
-    duel = stage("doom_duel", doom_shaping=False)
-    games_of(duel)[1].send_game_command("kill")
-    rewards = np.zeros(2)
-    for _ in range(10):
-        duel.step(NOTHING)
-        rewards += duel.result.reward
-    assert rewards.tolist() == [0, -1]
+    assert frags.tolist() == [0, -1]
 
 
 def test_no_two_reserved_ports_are_alike_until_one_is_given_back(monkeypatch):
     monkeypatch.setattr("sf.envs.doom.matches.network.PORTS", range(20_000, 20_003))
     with ReservedPort() as one, ReservedPort() as two, ReservedPort() as three:
         assert {one.number, two.number, three.number} == {20_000, 20_001, 20_002}
-        with pytest.raises(RuntimeError, match="every UDP port from 20000 to 20002 is taken"):
+        with pytest.raises(RuntimeError, match="every UDP port"):
             ReservedPort()
         two.close()
         with ReservedPort() as again:
@@ -189,15 +180,11 @@ def ports_in_use():
     return {int(line.split()[1].rpartition(":")[2], 16) for line in lines} & set(PORTS)
 
 
-def needs_private_networks():
+def test_matches_have_a_network_each_take_no_port_of_the_machine_and_let_go_of_it(stage, monkeypatch):
     try:
         PrivateNetwork().close()
     except OSError:
         pytest.skip("the kernel allows no network namespaces here")
-
-
-def test_matches_have_a_network_each_and_take_no_port_of_the_machine(stage, monkeypatch):
-    needs_private_networks()
     monkeypatch.setattr(ReservedPort, "__init__", lambda port: setattr(port, "number", PORTS[0]))  # the same for all
     monkeypatch.setattr(ReservedPort, "close", lambda port: None)
     before = ports_in_use()
@@ -205,11 +192,7 @@ def test_matches_have_a_network_each_and_take_no_port_of_the_machine(stage, monk
     for duel in duels:
         duel.step(NOTHING)
     assert ports_in_use() <= before
-
-
-def test_a_match_that_ends_lets_go_of_its_network(stage):
-    needs_private_networks()
-    stage("doom_duel").group.close()
+    duels[0].group.close()
     num_descriptors = count_descriptors()
     stage("doom_duel").group.close()
     assert count_descriptors() == num_descriptors
@@ -245,7 +228,8 @@ def test_without_networks_of_their_own_matches_of_two_groups_have_a_port_each(st
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGSTOP])
 def test_an_engine_that_dies_or_hangs_makes_the_step_raise_and_close_ends_the_others(stage, monkeypatch, signal_number):
-    monkeypatch.setattr(watchdog, "PATIENCE_MS", 1000)  # enough for the start on a busy machine
+    monkeypatch.setattr("sf.envs.doom.matches.network.PORTS", range(20_050, 20_051))
+    monkeypatch.setattr(engine, "PATIENCE_MS", 1000)  # enough for the start on a busy machine
     before = set(engine_pids(os.getpid()))
     num_threads = threading.active_count()
     duel = stage("doom_duel")
@@ -258,6 +242,7 @@ def test_an_engine_that_dies_or_hangs_makes_the_step_raise_and_close_ends_the_ot
         duel.step(NOTHING)
     duel.group.close()
     assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in launchers | engines))
+    ReservedPort().close()  # its port is free again
     assert not shared_files(instance_ids)
     assert threading.active_count() == num_threads
 
@@ -278,19 +263,6 @@ def test_the_engines_of_a_match_die_with_their_owner(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_close_ends_the_engines_of_a_match_and_gives_its_port_back(stage, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sf.envs.doom.matches.network.PORTS", range(20_050, 20_051))
-    before = set(engine_pids(os.getpid()))
-    duel = stage("doom_duel")
-    launchers = set(engine_pids(os.getpid())) - before
-    engines = engines_behind(launchers)
-    duel.group.close()
-    assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in launchers | engines))
-    ReservedPort().close()
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_match_that_nobody_joins_is_tried_on_other_ports_and_leaves_no_engine(monkeypatch):
     """A host that cannot be reached: the others call at a port where nobody is."""
     monkeypatch.setattr(match, "JOIN_LIMIT_S", 1.0)
@@ -305,7 +277,7 @@ def test_a_match_that_nobody_joins_is_tried_on_other_ports_and_leaves_no_engine(
 
     monkeypatch.setattr(match, "start_joined_engines", call_elsewhere)
     before = set(engine_pids(os.getpid()))
-    with pytest.raises(RuntimeError, match="2 Doom engines did not join each other in 2 attempts"):
+    with pytest.raises(RuntimeError, match="did not join"):
         make_group("doom_duel", 1, EnvOptions(), seed=3, first_env_idx=0)
     assert len(set(tried)) == 2
     assert set(engine_pids(os.getpid())) == before

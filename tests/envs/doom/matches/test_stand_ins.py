@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from doom_stage import Stage
 
-from sf.envs.doom.group import describe, make_rendered_group
+from sf.envs.doom.group import make_rendered_group
 from sf.envs.group import StepResult
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.observations import obs_arrays
@@ -22,55 +22,41 @@ def play(stage: Stage, *actions) -> list:
     return episodes
 
 
-def test_matches_of_agents_have_a_bot_and_others_have_none():
-    assert describe("doom_duel", EnvOptions()).bots == {"doom": -1}
-    assert describe("doom_deathmatch", EnvOptions(doom_num_agents=3)).bots == {"doom": -1}
-    assert describe("doom_duel_bots", EnvOptions()).bots == {}
-    assert describe("doom_basic", EnvOptions()).bots == {}
-
-
-@pytest.mark.parametrize("agent", [0, 1])
-def test_a_bot_takes_the_place_of_either_agent_of_a_duel(stage, agent):
+def test_a_bot_takes_the_place_of_either_agent_from_the_second_step_on_and_episodes_alternate(stage):
+    """The first actions were chosen by the picture of another match. See `sf.envs.group`: as after a truncation."""
     duel = stage("doom_duel", doom_match_s=1, doom_bot_difficulty=50)
-    actions = [NOTHING, NOTHING]
-    actions[1 - agent] = BOT
-    duel.step(*actions)
     (match,) = duel.group._games
-    (game,) = set(match.shown())
-    server = game.get_server_state()
-    assert server.player_count == 2
-    assert server.players_names[1].startswith("Bot")
-    assert duel.image(agent).any()
-    assert not duel.image(1 - agent).any()
-    assert match.returns() == [0.0, 0.0]
-    episodes = play(duel, *actions)
-    assert [episode.actor_idx for episode in episodes] == [0, 1]
-    of_bot = episodes[1 - agent]
-    assert of_bot.stats == {"frags": 0, "win": 0, "tie": 1, "true_objective": 0}
-    assert episodes[agent].stats["tie"] == 1
-    assert episodes[agent].stats["true_objective"] == 0  # a win, as against an agent
-    assert duel.result.reward.tolist() == [0, 0]
-
-
-def test_the_first_actions_only_begin_a_match_with_bots(stage):
-    """They were chosen by the picture of another match. See `sf.envs.group`: it is as after a truncation."""
-    duel = stage("doom_duel", doom_match_s=1)
-    (match,) = duel.group._games
-    assert duel.step(NOTHING, BOT) == []
-    assert (duel.result.valid.tolist(), duel.result.first.tolist()) == ([False, False], [True, True])
-    assert duel.result.reward.tolist() == [0, 0]
-    (game,) = set(match.shown())
-    begins_at = game.get_episode_time()
-    duel.step(NOTHING, BOT)
-    assert game.get_episode_time() == begins_at + 2  # the frameskip of a duel: the first actions took no tic
-    assert (duel.result.valid.tolist(), duel.result.first.tolist()) == ([True, True], [False, False])
-    play(duel, NOTHING, BOT)
-    duel.step(NOTHING, NOTHING)  # nobody to wait for
-    assert (duel.result.valid.tolist(), duel.result.first.tolist()) == ([True, True], [False, False])
+    engines = []
+    for actions in [(NOTHING, NOTHING), (NOTHING, BOT), (BOT, NOTHING), (NOTHING, NOTHING)]:
+        assert duel.step(*actions) == []
+        has_bot = BOT in actions
+        assert duel.result.valid.tolist() == [not has_bot] * 2
+        assert duel.result.first.tolist() == [has_bot] * 2
+        engines.append(match.shown())
+        assert len(set(engines[-1])) == 2 - has_bot
+        agent = actions.index(NOTHING)
+        if has_bot:
+            game, begins_at = match.shown()[agent], match.shown()[agent].get_episode_time()
+            server = game.get_server_state()
+            assert server.player_count == 2
+            assert server.players_names[1].startswith("Bot")
+            assert duel.image(agent).any()
+            assert not duel.image(1 - agent).any()
+            duel.step(*actions)
+            assert game.get_episode_time() == begins_at + 2  # the frameskip of a duel: the first actions took no tic
+            assert match.returns() == [0.0, 0.0]
+        episodes = play(duel, *actions)
+        assert [episode.actor_idx for episode in episodes] == [0, 1]
+        assert episodes[agent].stats["tie"] == 1
+        assert episodes[agent].stats["true_objective"] == 0  # a win, as against an agent
+        if has_bot:
+            assert episodes[1 - agent].stats == {"frags": 0, "win": 0, "tie": 1, "true_objective": 0}
+    assert engines[1] == engines[2]  # the same engines again
+    assert engines[0] == engines[3]
 
 
 def test_frags_are_those_that_the_engine_counts_and_the_winner_has_more(stage):
-    duel = stage("doom_duel", doom_match_s=30, doom_wad="multi_duel.wad", doom_bot_difficulty=100)  # one room
+    duel = stage("doom_duel", doom_match_s=15, doom_wad="multi_duel.wad", doom_bot_difficulty=100)  # one room
     (match,) = duel.group._games
     rng = np.random.default_rng(0)
     episodes, before = [], None
@@ -84,20 +70,7 @@ def test_frags_are_those_that_the_engine_counts_and_the_winner_has_more(stage):
     assert frags[0] != frags[1]
     assert (of_agent.stats["win"], of_bot.stats["win"]) == (frags[0] > frags[1], frags[1] > frags[0])
     assert of_agent.stats["deaths"] > 0
-    assert (of_bot.num_steps, of_bot.num_frames) == (of_agent.num_steps, of_agent.num_frames) == (525, 1050)
-
-
-def test_agents_and_bots_alternate_from_episode_to_episode(stage):
-    duel = stage("doom_duel", doom_match_s=1)
-    (match,) = duel.group._games
-    engines = []
-    for actions in [(NOTHING, NOTHING), (NOTHING, BOT), (BOT, NOTHING), (NOTHING, NOTHING)]:
-        duel.step(*actions)
-        engines.append(match.shown())
-        assert len(set(engines[-1])) == (1 if BOT in actions else 2)
-        play(duel, *actions)
-    assert engines[1] == engines[2]  # the same engines again
-    assert engines[0] == engines[3]
+    assert (of_bot.num_steps, of_bot.num_frames) == (of_agent.num_steps, of_agent.num_frames) == (263, 525)
 
 
 def test_a_deathmatch_keeps_its_own_bots_and_its_other_agents(stage):
@@ -109,7 +82,7 @@ def test_a_deathmatch_keeps_its_own_bots_and_its_other_agents(stage):
     assert [episode.actor_idx for episode in play(match, NOTHING, BOT, NOTHING)] == [0, 1, 2]
 
 
-def test_the_weights_of_an_agent_are_its_own_beside_a_bot_and_without_it(stage):
+def test_the_weights_of_an_agent_are_its_own_beside_a_bot_and_without_it_and_bots_are_not_alone(stage):
     duel = stage("doom_duel", doom_match_s=1)
     (match,) = duel.group._games
     of_death = np.array([1.0 if name == "death_up" else 0.0 for name in duel.group.spec.shaping])
@@ -124,29 +97,13 @@ def test_the_weights_of_an_agent_are_its_own_beside_a_bot_and_without_it(stage):
             reward += duel.result.reward[1]
         assert reward == (told or -5)
         duel.step(*actions)
-
-
-def test_the_weights_of_an_agent_do_not_reach_another_one_in_the_same_engine(stage):
-    duel = stage("doom_duel", doom_match_s=1)
-    (match,) = duel.group._games
-    told = np.array([-100.0 if name == "death_up" else 0.0 for name in duel.group.spec.shaping])
-    duel.group.set_shaping(0, told)
-    play(duel, NOTHING, BOT)
-    duel.step(BOT, NOTHING)
-    match.shown()[1].send_game_command("kill")
-    of_agent = play(duel, BOT, NOTHING)[1]
+    duel.step(NOTHING, BOT)  # another agent in the engine that the weights were given to
+    match.shown()[0].send_game_command("kill")
+    of_agent = play(duel, NOTHING, BOT)[0]
     assert of_agent.stats["deaths"] == 1
-    assert of_agent.stats["shaped_return"] > -10
-
-
-def test_bots_can_be_met_without_shaping(stage):
-    duel = stage("doom_duel", doom_match_s=1, doom_shaping=False)
-    assert [episode.actor_idx for episode in play(duel, NOTHING, BOT)] == [0, 1]
-
-
-def test_bots_alone_are_one_sentence(stage):
-    with pytest.raises(RuntimeError, match="play with an agent only: let another player meet bot:doom"):
-        stage("doom_duel", doom_match_s=1).step(BOT, BOT)
+    assert -3 < of_agent.stats["shaped_return"] < -1
+    with pytest.raises(RuntimeError, match="bot:doom"):
+        duel.step(BOT, BOT)
 
 
 def test_a_film_of_a_match_with_a_bot_shows_its_agent():

@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from sf.envs.rts.engine.inner import inner
-from sf.envs.rts.engine.orders.giving import gather
+from sf.envs.rts.engine.orders import gather
 from sf.envs.rts.engine.places import remove, spawn, spawn_beside
-from sf.envs.rts.engine.state import DRAW, NEUTRAL, NOBODY, TWO, below, uniform
+from sf.envs.rts.engine.state import DRAW, NEUTRAL, NOBODY, TWO, below, inner, uniform
 from sf.envs.rts.engine.units import BARRACKS, BASE, MELEE, RANGE, RESOURCE, WORKER
 
 _OURS, _THEIRS = np.int64(0), np.int64(1)

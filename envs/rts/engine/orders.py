@@ -1,15 +1,14 @@
 """Orders of single units, and how they are given.
 
-An order lasts until what it is for has happened. What it does in a tick is in `sf.envs.rts.engine.orders.obeying`.
+An order lasts until what it is for has happened. What it does in a tick is in `sf.envs.rts.engine.obeying`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from sf.envs.rts.engine.inner import inner
-from sf.envs.rts.engine.places import nearest_of, numbers_of
-from sf.envs.rts.engine.state import NEUTRAL
+from sf.envs.rts.engine.places import nearest, numbers_of
+from sf.envs.rts.engine.state import NEUTRAL, inner
 from sf.envs.rts.engine.units import RESOURCE
 
 IDLE, MOVE, ATTACK, HIT_AND_RUN = map(np.int64, range(4))
@@ -25,14 +24,14 @@ def order(world, i, what):
 
 @inner
 def order_to(world, i, what, x, y):
-    """For MOVE: to a place."""
+    """Give an order with a place: MOVE or BUILD."""
     order(world, i, what)
     world.units[i].to_x, world.units[i].to_y = x, y
 
 
 @inner
 def order_at(world, i, what, target):
-    """For ATTACK and GATHER: a unit. Goes on with what it does where that is the same."""
+    """Give an order with a target: ATTACK or GATHER. A unit that has it already goes on."""
     unit = world.units[i]
     if unit.order == what and unit.target == target and unit.target_serial == world.units[target].serial:
         return
@@ -60,7 +59,7 @@ def order_building(world, i, kind, x, y):
 @inner
 def gather(world, i):
     """A worker goes to the nearest mine. Where there is none, it brings home what it carries, or has nothing to do."""
-    mine = nearest_of(world, i, NEUTRAL, RESOURCE, 4.0 * world.game.half)
+    mine = nearest(world, i, NEUTRAL, RESOURCE, 4.0 * world.game.half)
     if mine >= 0:
         order_at(world, i, GATHER, mine)
     elif world.units[i].load > 0:

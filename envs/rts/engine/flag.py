@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from sf.envs.rts.engine.inner import inner
 from sf.envs.rts.engine.places import settle_beside, spawn
-from sf.envs.rts.engine.state import DRAW, NEUTRAL, uniform
+from sf.envs.rts.engine.state import DRAW, NEUTRAL, inner, uniform
 from sf.envs.rts.engine.units import ATHLETE, BASE, FLAG
 
 ATHLETES = 5  # of each side
@@ -44,7 +43,7 @@ def begin(world):
 
 @inner
 def _flag_share(world):
-    """How much nearer the flag is to the base of player 0 than to that of player 1, in distances of the bases."""
+    """Returns how much nearer the flag is to the base of player 0 than of player 1, in distances of the bases."""
     flag, ours, theirs = world.units[NEUTRAL * world.game.room], world.players[0], world.players[1]
     near = _distance(flag.x - ours.home_x, flag.y - ours.home_y)
     far = _distance(flag.x - theirs.home_x, flag.y - theirs.home_y)

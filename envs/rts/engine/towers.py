@@ -1,14 +1,16 @@
-"""Tower Defense: ten waves of runners come through a maze, and towers beside the way shoot at them."""
+"""Tower Defense: ten waves of runners come through a maze, and towers beside the way shoot at them.
+
+A tower is put up on a wall, in one of 16 sites of 5 x 5 cells.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from sf.envs.rts.engine.inner import inner
-from sf.envs.rts.engine.orders.giving import RUN_THROUGH, order
+from sf.envs.rts.engine.orders import RUN_THROUGH, order
 from sf.envs.rts.engine.places import column_of, numbers_of, remove, spawn
-from sf.envs.rts.engine.state import DRAW, TWO, WALL, below
-from sf.envs.rts.engine.units import BASE, RUNNER
+from sf.envs.rts.engine.state import DRAW, TWO, WALL, below, inner
+from sf.envs.rts.engine.units import BASE, RUNNER, TOWER
 
 _OURS, _THEIRS = np.int64(0), np.int64(1)
 WAVES = 10
@@ -17,6 +19,7 @@ MOST_LEAKS = 10
 PER_KILL = 10  # minerals: five kills are a tower
 LEAK_PENALTY = 0.1
 _BETWEEN = 6  # ticks from one runner of a wave to the next
+NUM_SITES = 16  # of towers
 _CORRIDOR, _THICK = 2, 2  # cells
 _FREE = -2  # in `ground` while the way is measured
 
@@ -105,3 +108,42 @@ def judge(world):
 def on_death(world, i):
     if world.units[i].kind == RUNNER:
         world.players[0].minerals += PER_KILL
+
+
+@inner
+def tower_at(world, owner, site):
+    player, cost = world.players[owner], world.kinds[TOWER].cost
+    found, x, y = place_at(world, site)
+    if player.minerals >= cost and found:
+        row, column = column_of(world, y), column_of(world, x)
+        ground = world.ground[row, column]
+        world.ground[row, column] = 0  # towers stand on walls
+        tower = spawn(world, owner, TOWER, x, y)
+        world.ground[row, column] = ground
+        if tower >= 0:
+            player.minerals -= cost
+            player.spent += cost
+
+
+@inner
+def place_at(world, site):
+    """Returns (whether there is one, x, y): the free wall in a site's 5 x 5 cells that is nearest to their middle."""
+    centre_x, centre_y = site_centre(world, site)
+    half, reach = world.game.half, int(world.game.half / 4.0)
+    row, column = column_of(world, centre_y), column_of(world, centre_x)
+    best, best_x, best_y = 1e9, 0.0, 0.0
+    for r in range(max(row - reach, 0), min(row + reach + 1, len(world.ground))):
+        for c in range(max(column - reach, 0), min(column + reach + 1, len(world.ground))):
+            x, y = c + 0.5 - half, r + 0.5 - half
+            d = (x - centre_x) * (x - centre_x) + (y - centre_y) * (y - centre_y)
+            if d < best and world.ground[r, c] < 0 and world.cells[r, c] < 0:
+                best, best_x, best_y = d, x, y
+    return best < 1e9, best_x, best_y
+
+
+@inner
+def site_centre(world, site):
+    """Returns the middle of a site. There are four in each of four rows, from the base at the upper left on."""
+    half = world.game.half
+    quarter = half / 2.0
+    return -half + quarter * (site % 4 + 0.5), half - quarter * (site // 4 + 0.5)

@@ -1,1 +1,0 @@
-"""Orders of single units, which last many ticks."""
