@@ -119,7 +119,7 @@ def main() -> None:
             _report(Results(options.results / NAME), tasks, chosen, options)
             return
         trainers = _trainers(options)
-        with run_lock.held(options.lock, say, flag="lock"), run_lock.held(options.results, say, flag="results"):
+        with run_lock.held(options.lock, flag="lock"), run_lock.held(options.results, flag="results"):
             num_failed = _bench(options, tasks, chosen, trainers)
     sys.exit(1 if num_failed else 0)
 

@@ -51,7 +51,7 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
             _launch(config)
         place.settle()
 
-        from sf.run.children.roles.servers import start_fork_servers  # noqa: PLC0415
+        from sf.run.children.servers import start_fork_servers  # noqa: PLC0415
 
         with ends.exit_status():
             start_fork_servers()  # they import torch while this process does
@@ -76,7 +76,7 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
 
 def _launch(config: Config) -> NoReturn:
     from sf.ranks.launcher import launch, require_memory  # noqa: PLC0415
-    from sf.run.children.restarts import RestartBudget  # noqa: PLC0415
+    from sf.run.children.verdict import RestartBudget  # noqa: PLC0415
     from sf.system.arrays import available_memory  # noqa: PLC0415
 
     with ends.exit_status():

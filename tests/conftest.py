@@ -6,10 +6,12 @@ import signal
 import tempfile
 from pathlib import Path
 
+import pytest
 import warm
 from hypothesis import settings
 
 import sf  # noqa: F401  it sets variables for torch, which what is warm has read
+from sf.system.messages import said_to
 
 _TESTS = Path(__file__).parent
 _ROOMS_OF_RUNS = ("training", "users", "tools", "ranks")
@@ -42,3 +44,11 @@ warm.begin()
 
 settings.register_profile("shared_machine", deadline=None)  # no test is timed
 settings.load_profile("shared_machine")
+
+
+@pytest.fixture
+def said():
+    """What the user is told in this test."""
+    sentences = []
+    with said_to(sentences.append):
+        yield sentences

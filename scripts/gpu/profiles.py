@@ -60,7 +60,7 @@ def run(context: Context) -> Findings:
 
 def _iteration(config: Config, spec: EnvSpec, precision: str, context: Context, is_recorded: bool) -> Callable[[], Any]:
     device, bfloat16 = torch.device(context.device), precision == "bfloat16"
-    recorded = RecordedStep(bfloat16, print) if is_recorded else None
+    recorded = RecordedStep(bfloat16) if is_recorded else None
     action = ActionSpec.of(spec.action_space)
     updater = Updater(config, spec.obs_space, action, bfloat16, device, faster_step=recorded)
     batch = synthetic_batch(config, spec, updater.model.state_size, context.device)
@@ -78,7 +78,7 @@ def _policy_step(
     states = RecurrentStates(model.state_size, num_actors, num_actors)
     batch = InferenceBatch(ActingHere(Acting(model, action)), action, rows, states, num_actors, device)
     if is_recorded:
-        batch.record(getattr(torch, precision), print)
+        batch.record(getattr(torch, precision))
     actors = np.arange(num_actors)
     first, second = np.zeros(num_actors, np.bool_), np.ones(num_actors, np.int64)
     return lambda: batch.decide(actors, second, actors, second, first)

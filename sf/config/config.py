@@ -17,8 +17,7 @@ from sf.config.flags.learner import LearnerConfig
 from sf.config.flags.model import ModelConfig
 from sf.config.flags.players import PlayersConfig
 from sf.config.flags.population import PopulationConfig
-from sf.config.flags.ranks import RanksConfig
-from sf.config.flags.run import RunConfig, SupervisionConfig
+from sf.config.flags.run import RanksConfig, RunConfig, SupervisionConfig
 from sf.config.flags.sampler import SamplerConfig
 from sf.config.flags.watch import WatchConfig
 from sf.envs.errors import UsageError

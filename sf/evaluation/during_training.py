@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from sf.metrics.readable import number
 from sf.metrics.sinks.writer import MetricsWriter, VideoRecord
 from sf.shared.queues import IndexQueue
 from sf.storage import video_files
+from sf.system.messages import say
 from sf.system.processes.reports import Evaluated, Exploited, Filmed
 
 _ONE = {EVALUATE: "an evaluation", FILM: "a video", EXPLOIT: "a computation of exploitability"}
@@ -39,7 +40,6 @@ class EvaluatorOrders:
         resumed_env_steps: int,
         queue: IndexQueue | None,
         progress: Progress,
-        say: Callable[[str], None],
     ) -> None:
         """every_env_steps: by order, None or 0 for never. queue: None where there is no evaluator.
 
@@ -47,7 +47,6 @@ class EvaluatorOrders:
         """
         self._queue = queue
         self._progress = progress
-        self._say = say
         self._every = {order: every for order, every in every_env_steps.items() if every}
         self._num_due = {order: resumed_env_steps // every for order, every in self._every.items()}  # multiples passed
         self._under_way: int | None = None
@@ -92,19 +91,16 @@ class EvaluatorOrders:
         """The run has ended, and the evaluator with it."""
         if self._under_way is not None:
             noun, afterwards = _ONE[self._under_way], _AFTERWARDS[self._under_way]
-            self._say(f"the run ended during {noun}, which is dropped: {afterwards}")
+            say(f"the run ended during {noun}, which is dropped: {afterwards}")
 
 
 class Evaluations:
     """Turns evaluations into lines of evaluations.jsonl, metrics and sentences."""
 
-    def __init__(
-        self, orders: EvaluatorOrders, progress: Progress, writer: MetricsWriter, say: Callable[[str], None]
-    ) -> None:
+    def __init__(self, orders: EvaluatorOrders, progress: Progress, writer: MetricsWriter) -> None:
         self._orders = orders
         self._progress = progress
         self._writer = writer
-        self._say = say
         self._exploited_at: dict[int, int] = {}  # env steps of each policy's latest exploitability
 
     def evaluated(self, report: Evaluated) -> None:
@@ -113,7 +109,7 @@ class Evaluations:
         policies = report.policies
         for policy_id, result in enumerate(policies):
             if not result["statistics"]:
-                self._say(f"evaluation of policy {policy_id}: no episodes, because its agents never played")
+                say(f"evaluation of policy {policy_id}: no episodes, because its agents never played")
                 continue
             prefix = _prefix(policy_id, len(policies))
             record = {"policy_id": policy_id, "seconds": self._progress.seconds, **result}
@@ -122,7 +118,7 @@ class Evaluations:
                 {f"{prefix}eval/{name}": value for name, value in evaluation_metrics(result).items()}
             )
             s = Statistics(**result["statistics"]["return"])
-            self._say(
+            say(
                 f"evaluation{f' of policy {policy_id}' if prefix else ''} at {result['env_steps']:,} env steps: mean "
                 f"return {mean_text(s)}"
             )
@@ -141,7 +137,7 @@ class Evaluations:
             prefix = _prefix(policy_id, len(policies))
             self._writer.write_evaluation({"policy_id": policy_id, "seconds": self._progress.seconds, **result})
             self._progress.add_to_record({f"{prefix}eval/{name}": value for name, value in result.items()})
-            self._say(
+            say(
                 f"exploitability{f' of policy {policy_id}' if prefix else ''} at {result['env_steps']:,} env steps: "
                 f"{result['exploitability']:.4f}"
             )
@@ -173,13 +169,11 @@ class Videos:
         directories: Sequence[Path],
         frameskip: int,
         writer: MetricsWriter,
-        say: Callable[[str], None],
     ) -> None:
         self._orders = orders
         self._directories = directories
         self._frameskip = frameskip
         self._writer = writer
-        self._say = say
         self._is_failing = False
 
     def filmed(self, report: Filmed) -> None:
@@ -189,7 +183,7 @@ class Videos:
             self._hand_on(video, report.env_steps)
         for failure in report.failures:
             if not self._is_failing:
-                self._say(f"a video is missing ({failure}); training goes on, and the next one is tried")
+                say(f"a video is missing ({failure}); training goes on, and the next one is tried")
             self._is_failing = True
         self._is_failing = bool(report.failures)
 
@@ -204,7 +198,7 @@ class Videos:
         try:
             gif = video_files.take_preview(path)
         except OSError as error:
-            self._say(f"{path} is not in TensorBoard ({error})")
+            say(f"{path} is not in TensorBoard ({error})")
             return
         name = "video" if is_only else f"policy_{policy_id:02d}/video"
         self._writer.write_video(VideoRecord(name, env_steps * self._frameskip, path, gif, size_of(gif)))
@@ -212,4 +206,4 @@ class Videos:
         ended = f", mean return {number(sum(returns) / len(returns))}" if returns else ""
         cut = ", cut off by --video_max_seconds" if video["is_cut"] else ""
         of_policy = "" if is_only else f" of policy {policy_id}"
-        self._say(f"video{of_policy} at {video['env_steps']:,} env steps: {path}{ended}{cut}")
+        say(f"video{of_policy} at {video['env_steps']:,} env steps: {path}{ended}{cut}")

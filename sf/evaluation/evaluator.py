@@ -35,7 +35,8 @@ from sf.shared.queues import IndexQueue
 from sf.shared.recovery import RecoveryMemory
 from sf.storage import checkpoint, video_files
 from sf.storage.checkpoint import Checkpoint
-from sf.system.processes.reports import BestSaved, Evaluated, Exploited, Filmed, Ready, Reports, Say
+from sf.system.messages import say
+from sf.system.processes.reports import BestSaved, Evaluated, Exploited, Filmed, Ready, Reports
 from sf.system.processes.torch_runtime import configure
 
 if TYPE_CHECKING:
@@ -159,10 +160,10 @@ def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:
 def _save(reports: Reports, directory: Path, saved: Checkpoint, score: float) -> bool:
     """Returns whether the checkpoint could be written."""
     try:
-        path = checkpoint.save_best(directory, saved, score, lambda text: reports.send(Say(text)))
+        path = checkpoint.save_best(directory, saved, score)
     except OSError as error:
         again = "the next evaluation above the earlier best is saved"
-        reports.send(Say(f"the best checkpoint could not be saved ({error}); {again}"))
+        say(f"the best checkpoint could not be saved ({error}); {again}")
         return False
     reports.send(BestSaved(str(path)))
     return True

@@ -76,7 +76,7 @@ class Rollback:
             self._saved_version = self._saver.saved_version
         if args.place.is_first:  # the others end with it
             self._budget.spend(num_skipped, names, diverged.learning_rate)
-        saved = last_checkpoint(args, state.ranks, self._reports.say)
+        saved = last_checkpoint(args, state.ranks)
         lost_steps = state.trained_steps - saved.trained_steps if args.place.is_first else 0  # those of all ranks
         state.go_back_to(saved)
         state.updater.take_over(diverged, args.config.supervision.rollback_lr_factor)

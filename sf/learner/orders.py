@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from sf.learner.checkpoints.saver import Saver
 from sf.learner.state import LearnerState
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
+from sf.system.messages import say
 
 
 class Orders:
@@ -22,9 +22,8 @@ class Orders:
     `begins_from`, with those of that checkpoint.
     """
 
-    def __init__(self, args: LearnerArgs, state: LearnerState, saver: Saver, say: Callable[[str], None]) -> None:
-        """say: tells the user."""
-        self._state, self._saver, self._say = state, saver, say
+    def __init__(self, args: LearnerArgs, state: LearnerState, saver: Saver) -> None:
+        self._state, self._saver = state, saver
         self._orders, self._recoveries = args.orders, args.recoveries
         self._waiting: list[dict[str, Any]] = []
 
@@ -59,7 +58,7 @@ class Orders:
                 try:
                     updater.copy(checkpoint.load(Path(order["begins_from"])).tensors)
                 except (OSError, ValueError) as error:
-                    self._say(f"it cannot begin anew ({error}), so it goes on with the weights that it has")
+                    say(f"it cannot begin anew ({error}), so it goes on with the weights that it has")
                 weights_event = order["weights_event"]
             elif order["copies"] is not None:
                 remembered = self._recoveries[order["copies"]].read()

@@ -19,7 +19,6 @@ from sf.shared.weights import SharedWeights
 from sf.storage.checkpoint import Checkpoint
 from sf.system import gpu
 from sf.system.processes.child import FinalError
-from sf.system.processes.reports import Reports
 
 _COMPARE_EVERY = 100  # iterations, the weights of all ranks
 _NOT_THE_SAME = (
@@ -53,7 +52,6 @@ class LearnerState:
     def __init__(
         self,
         args: LearnerArgs,
-        reports: Reports,
         published_version: int,
         gradient_workers: GradientWorkers | None = None,
         ranks: Ranks = ALONE,
@@ -67,7 +65,7 @@ class LearnerState:
         self.hyperparameters = json.loads(ranks.share(json.dumps(args.hyperparameters).encode()))
         self.updater = self._new_updater()
         self._counts_seconds_from = time.monotonic()
-        begins_from = origin(args, ranks, reports.say)
+        begins_from = origin(args, ranks)
         begins_from.load_into(self.updater)
         if begins_from.saved is not None and ranks.size > 1:  # the numbers of whoever saved would be those of all
             torch.manual_seed(args.config.run.seed + args.policy_id + begins_from.env_steps)

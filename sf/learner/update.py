@@ -244,7 +244,7 @@ class Updater:
         if kl is None:
             return  # no step of the last epoch was finite
         threshold = config.lr_schedule_kl_threshold
-        assert config.lr_adaptive_max != "auto"  # see sf.config.auto_learning_rate
+        assert config.lr_adaptive_max != "auto"  # see sf.config.auto_values
         assert threshold != "auto"
         assert config.lr_adaptive_max_final != "auto"
         lowest, highest, final = config.lr_adaptive_min, config.lr_adaptive_max, config.lr_adaptive_max_final

@@ -30,13 +30,14 @@ from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.orders import Orders
 from sf.learner.pace import Pace
 from sf.learner.state import LearnerState
-from sf.learner.trial.iteration import iteration_seconds
+from sf.learner.trial import iteration_seconds
 from sf.learner.update import IterationCallback
 from sf.ranks.agreement import Agreement, RankStatus
 from sf.ranks.ranks import join, said_where_others_end
 from sf.shared.counters import CounterRow
 from sf.shared.weights import PolicyWorkers, SharedWeights
 from sf.system import gpu
+from sf.system.messages import say
 from sf.system.native import kernels
 from sf.system.processes.child import FinalError, end_with_error
 from sf.system.processes.reports import HasWeights, LearnerFinished, LearnerReady, RankWaits, Reports, Saving, Trained
@@ -60,13 +61,13 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
 
     # The order matters.
     weights = SharedWeights.create(args.weights)
-    gradient_workers = _gradient_workers(reports, args)  # forked, so before anything starts threads
+    gradient_workers = _gradient_workers(args)  # forked, so before anything starts threads
     ranks = join(args.place, device, args.policy_id, compresses)  # so that the others notice if the trial fails
     torch.manual_seed(config.run.seed + args.policy_id)  # after the gradient workers, which have seeds of their own
     if args.predecessor_env_steps is None:  # the trial finds mistakes in a network before it is compiled
-        _say(reports, pace.expect(iteration_seconds(args, args.states.size)))
-    faster_step = _faster_step(reports, args, state_size=args.states.size)
-    state = LearnerState(args, reports, weights.latest_version, gradient_workers, ranks, faster_step)
+        _say_if_any(pace.expect(iteration_seconds(args, args.states.size)))
+    faster_step = _faster_step(args, state_size=args.states.size)
+    state = LearnerState(args, weights.latest_version, gradient_workers, ranks, faster_step)
     saver = Saver(args, state, reports)  # before a step, to know which version is saved
     state.publish(weights)  # before the policy workers have the weights, and act by them
     policy_workers = PolicyWorkers(weights, args.policy_workers, reports)
@@ -94,7 +95,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     ranks.leave()
 
 
-def _gradient_workers(reports: Reports, args: LearnerArgs) -> GradientWorkers | None:
+def _gradient_workers(args: LearnerArgs) -> GradientWorkers | None:
     if not args.num_gradient_workers:
         return None
     return GradientWorkers(
@@ -105,11 +106,10 @@ def _gradient_workers(reports: Reports, args: LearnerArgs) -> GradientWorkers | 
         state_size=args.states.size,
         bfloat16=args.bfloat16,
         policy_id=args.policy_id,
-        say=reports.say,
     )
 
 
-def _faster_step(reports: Reports, args: LearnerArgs, state_size: int) -> FasterStep | None:
+def _faster_step(args: LearnerArgs, state_size: int) -> FasterStep | None:
     """Returns what takes steps if `--compile` allows it: recordings on a GPU, or a program on a CPU with a compiler.
 
     It is for one learner alone. Nothing is compiled in synchronous mode: a program is there at another
@@ -120,7 +120,7 @@ def _faster_step(reports: Reports, args: LearnerArgs, state_size: int) -> Faster
         return None
     if args.weights.device != gpu.HOST:
         is_for = recorded_step.is_for(config.learner)
-        return RecordedStep(args.bfloat16, reports.say) if is_for else None
+        return RecordedStep(args.bfloat16) if is_for else None
     if not config.sampler.async_rl or kernels.why_not() is not None:
         return None
     if not compiled_step.is_for(config.learner, has_memory=state_size > 0):
@@ -128,14 +128,13 @@ def _faster_step(reports: Reports, args: LearnerArgs, state_size: int) -> Faster
     spec = args.spec
     obs_space, action_spec, example = spec.obs_space, ActionSpec.of(spec.action_space), Batch.example(spec)
     most_threads = args.num_threads * (1 + args.num_gradient_workers)
-    return CompiledStep(config, obs_space, action_spec, args.bfloat16, example, reports.say, most_threads)
+    return CompiledStep(config, obs_space, action_spec, args.bfloat16, example, most_threads)
 
 
 @dataclass(frozen=True)
 class _Callback(IterationCallback):
     """Publishes the weights after each step, and asks all ranks whether the iteration goes on."""
 
-    reports: Reports
     args: LearnerArgs
     weights: SharedWeights
     state: LearnerState
@@ -144,7 +143,7 @@ class _Callback(IterationCallback):
 
     def after_step(self) -> None:
         self.state.publish(self.weights)
-        _say(self.reports, self.pace.step(time.perf_counter()))
+        _say_if_any(self.pace.step(time.perf_counter()))
 
     def goes_on(self) -> bool:
         self.args.counters.working()
@@ -153,9 +152,9 @@ class _Callback(IterationCallback):
         return self.agreement.goes_on(not self.args.stop.is_set() or self.pace.seconds_left < patience_s)
 
 
-def _say(reports: Reports, sentence: str | None) -> None:
+def _say_if_any(sentence: str | None) -> None:
     if sentence is not None:
-        reports.say(sentence)
+        say(sentence)
 
 
 def _train(
@@ -169,9 +168,9 @@ def _train(
 ) -> RankStatus:
     """Train until the run has its env steps, or is asked to stop. Returns the last agreement."""
     config, counters, agreed, last_s = args.config.learner, args.counters, RankStatus(env_steps=0, goes_on=True), 0.0
-    orders, rollback = Orders(args, state, saver, reports.say), Rollback(args, state, saver, reports)
+    orders, rollback = Orders(args, state, saver), Rollback(args, state, saver, reports)
     agreement = Agreement(state.ranks, lambda: _held_up(counters, loader))
-    callback = _Callback(reports, args, weights, state, pace, agreement)
+    callback = _Callback(args, weights, state, pace, agreement)
     reported_at = time.perf_counter()
     while not state.is_finished:
         waiting_since = time.perf_counter()
@@ -194,7 +193,7 @@ def _train(
         state.count(env_steps, agreed.lost_steps)
         now = time.perf_counter()
         last_s = now - busy_since
-        _say(reports, pace.end(now))
+        _say_if_any(pace.end(now))
         counters.add(steps=env_steps + agreed.lost_steps, calls=steps)
         if state.updater.helper is not None:
             state.updater.helper.measured(steps, busy_s=last_s, for_batch_s=busy_since - waiting_since)
@@ -203,7 +202,7 @@ def _train(
             reported_at = now
             _report(reports, state, agreement)
         if is_cut and not args.config.sampler.async_rl:
-            reports.say(_CUT_IN_SYNCHRONOUS_MODE)
+            say(_CUT_IN_SYNCHRONOUS_MODE)
         if rollback.is_due:
             rollback.roll_back()
             state.publish(weights)

@@ -65,7 +65,7 @@ class StaleData:
     the others, (sum w)^2 / sum w^2 of the importance weights w, as a share of them (Kong 1992)."""
 
     def __init__(self, config: Config, has_auto_sizes: bool) -> None:
-        """config: of the run. has_auto_sizes: `sf.config.auto_sizes` has chosen its rollout, or its batch_size."""
+        """config: of the run. has_auto_sizes: `sf.config.auto_values` has chosen its rollout, or its batch_size."""
         self._steps_per_iteration = config.learner.steps_per_iteration
         self._max_policy_lag = config.sampler.max_policy_lag
         self._of_sampler = ["fewer --num_envs_per_worker"]

@@ -19,12 +19,18 @@ from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.observations import is_image
-from sf.model.critic_clock import CriticClock
 from sf.model.distributions import ACTION_MASK, ActionMask
 from sf.model.encoders.blocks import Convolutional, in_parts
 from sf.model.encoders.choice import NOT_NORMALISED, build_encoder, encoder_names
-from sf.model.layers import compute_dtype, orthogonal
-from sf.model.normalizers import NoReturnNormalizer, ObsNormalizer, ReturnNormalizer, SymlogReturns, ValueNorm
+from sf.model.layers import activation, compute_dtype, orthogonal
+from sf.model.normalizers import (
+    NoReturnNormalizer,
+    ObsNormalizer,
+    ReturnNormalizer,
+    SymlogReturns,
+    ValueNorm,
+    VectorNormalizer,
+)
 from sf.model.recurrent.gru import GRU
 from sf.model.recurrent.lstm import LSTM
 from sf.model.registry import register_model
@@ -220,3 +226,31 @@ class _Tower(nn.Module):
                 x = x.to(compute_dtype(weight))
             features.append(encoder(x) if isinstance(encoder, Convolutional) else in_parts(encoder, x))
         return features[0] if len(features) == 1 else torch.cat(features, dim=-1)
+
+
+class CriticClock(nn.Module):
+    """One layer that joins the critic's features with the time: its value depends on how many steps the episode has
+    lasted, and the policy does not.
+
+    The critic knows more than the policy as in asymmetric actor-critic (Pinto et al. 2018); that it is the time follows
+    Pardo et al. 2018, for tasks that end by a time limit.
+    """
+
+    def __init__(self, num_features: int, nonlinearity: str) -> None:
+        super().__init__()
+        self.norm = VectorNormalizer((1,))
+        self.layer = orthogonal(nn.Linear(num_features + 1, num_features))
+        self.activation = activation(nonlinearity)
+
+    def forward(self, features: Tensor, obs: Mapping[str, Tensor]) -> Tensor:
+        """Features [M, F] and observations {key: [M, ...]} -> [M, F]. Where nobody counts, it is time 0."""
+        clock = obs.get(CLOCK)
+        if clock is None:
+            clock = features.new_zeros(features.shape[0], 1)
+        time = self.norm(clock, torch.float32).to(features.dtype)
+        joined: Tensor = self.activation(self.layer(torch.cat((features, time), dim=-1)))
+        return joined
+
+    def update(self, obs: Mapping[str, Tensor], mask: Tensor) -> None:
+        """Merge observations {key: [T, B, ...]} where `mask` [T, B] holds."""
+        self.norm.update(obs[CLOCK].flatten(0, 1), mask.flatten())

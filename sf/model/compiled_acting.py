@@ -7,7 +7,6 @@ operation to the next. A program has none of that (`sf.system.native.programs`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +23,7 @@ from sf.envs.spaces import space_json
 from sf.model.acting import Acting, ActingHere, AnyActing, agree_on, repeated
 from sf.model.distributions import ActionDistribution
 from sf.system import gpu
+from sf.system.messages import say
 from sf.system.native import kernels, programs
 from sf.system.native.library import CompilerError
 from sf.system.native.program_beside import BEGINS_AFTER_S, ProgramBeside
@@ -36,12 +36,11 @@ def acting_of(
     spec: EnvSpec,
     bfloat16: bool,
     device: str,
-    say: Callable[[str], None],
     begins_after_s: float | None = None,
 ) -> AnyActing:
     """Compiled, where `--compile` has it so, on a CPU that has a compiler.
 
-    network: for inference, on `device`, of an actor that sees and does what `spec` says. bfloat16: of its trunk. say,
+    network: for inference, on `device`, of an actor that sees and does what `spec` says. bfloat16: of its trunk.
     begins_after_s: see `CompiledActing`.
     """
     action_spec = ActionSpec.of(spec.action_space)
@@ -58,7 +57,7 @@ def acting_of(
         *ActionDistribution.noise(action_spec, (batch,), torch.device("cpu")),
     )
     made_from = repr((model, space_json.to_json(spec.obs_space), spec.action_space, dtype))
-    return CompiledActing(acting, example, made_from, dtype, say, begins_after_s)
+    return CompiledActing(acting, example, made_from, dtype, begins_after_s)
 
 
 class CompiledActing(AnyActing):
@@ -73,15 +72,13 @@ class CompiledActing(AnyActing):
         example: tuple[Any, ...],
         made_from: str,
         dtype: torch.dtype,
-        say: Callable[[str], None],
         begins_after_s: float | None = None,
     ) -> None:
-        """example: inputs with a batch of `programs.BATCH`. made_from: all that the network was built from. say: to
-        the user. begins_after_s: to make the program where it is not there; None: when it is time in a run; inf: it is
-        taken where another process has made it."""
+        """example: inputs with a batch of `programs.BATCH`. made_from: all that the network was built from.
+        begins_after_s: to make the program where it is not there; None: when it is time in a run; inf: it is taken
+        where another process has made it."""
         self._acting = acting
         self._example = example
-        self._say = say
         if begins_after_s is None:
             begins_after_s = BEGINS_AFTER_S
         self._makes_it = begins_after_s < math.inf
@@ -126,10 +123,10 @@ class CompiledActing(AnyActing):
     def _take(self, path: Path) -> None:
         self._program = Program(path, self._acting)
         if self._beside is not None:  # it was not there from the start
-            self._say("the policy's step is compiled from here on; the next run of this network begins with that")
+            say("the policy's step is compiled from here on; the next run of this network begins with that")
 
     def _give_up(self, why: str) -> None:
-        self._say(f"the policy's step is not compiled ({why}), so it runs with PyTorch's operations, which is slower")
+        say(f"the policy's step is not compiled ({why}), so it runs with PyTorch's operations, which is slower")
 
     def _run(self, program: Program, inputs: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
         obs, *others = inputs

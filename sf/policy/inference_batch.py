@@ -45,15 +45,13 @@ class InferenceBatch:
         self._answers = AnswersToHost(AnswerLayout(action_spec), max_rows, device)
         self._queue: Callable[[int], None] = self._queue_each
 
-    def record(self, dtype: torch.dtype, say: Callable[[str], None]) -> None:
-        """On a GPU: queue batches by recordings from here on. dtype: of the network's trunk. say: to the user."""
+    def record(self, dtype: torch.dtype) -> None:
+        """On a GPU: queue batches by recordings from here on. dtype: of the network's trunk."""
 
         def results(num: int) -> tuple[Tensor, Tensor]:
             return self._answers.arrived(num), self._states.arrived(num)
 
-        self._queue = RecordedBatches(
-            self._queue_each, results, self.generator, self._action_spec, dtype, self._device, say
-        )
+        self._queue = RecordedBatches(self._queue_each, results, self.generator, self._action_spec, dtype, self._device)
 
     def decide(
         self, slots: np.ndarray, rows: np.ndarray, actors: np.ndarray, numbers: np.ndarray, first: np.ndarray

@@ -15,6 +15,7 @@ from torch import Tensor
 from sf.envs import ActionSpec
 from sf.model.acting import DRAWS, are_close
 from sf.system import gpu
+from sf.system.messages import say
 
 _SMALLEST = 8  # actors of a recording
 
@@ -36,18 +37,16 @@ class RecordedBatches:
         action_spec: ActionSpec,
         dtype: torch.dtype,
         device: str,
-        say: Callable[[str], None],
     ) -> None:
         """queue: queues a batch of so many rows; what it reads and writes on the host stays where it is, and has rows
         for each size. results: its answers and states, on the host, as `Acting` gives them. generator: that it draws
-        from. dtype: of the network's trunk. say: to the user."""
+        from. dtype: of the network's trunk."""
         self._queue = queue
         self._results = results
         self._generator = generator
         self._action_spec = action_spec
         self._dtype = dtype
         self._device = device
-        self._say = say
         self._recorded: dict[int, gpu.Recording | None] = {}  # by size; None where there was no memory for it
         self._is_given_up = False
 
@@ -72,7 +71,7 @@ class RecordedBatches:
                     self._give_up("its results differ from those of the network")
             except torch.OutOfMemoryError:  # the sizes that are there stay
                 self._recorded[size] = None
-                self._say(f"no memory is left on the GPU to record the policy's step for up to {size} actors")
+                say(f"no memory is left on the GPU to record the policy's step for up to {size} actors")
             except RuntimeError as error:
                 self._give_up(str(error).splitlines()[0])
             finally:
@@ -100,9 +99,7 @@ class RecordedBatches:
     def _give_up(self, why: str) -> None:
         self._is_given_up = True
         self._recorded.clear()
-        self._say(
-            f"the policy's step is not recorded for the GPU ({why}), so it runs kernel by kernel, which is slower"
-        )
+        say(f"the policy's step is not recorded for the GPU ({why}), so it runs kernel by kernel, which is slower")
 
 
 def size_for(num_actors: int) -> int:

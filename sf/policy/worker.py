@@ -9,6 +9,7 @@ Unblocked  by a rollout worker, or by a stop.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
@@ -29,6 +30,7 @@ from sf.shared.rows import TurnMask, answered_fields
 from sf.shared.weights import SharedWeights, SharedWeightsSpec
 from sf.system import gpu
 from sf.system.arrays import SharedArrays
+from sf.system.messages import nobody, said_to
 from sf.system.processes.reports import Ready, Reports
 from sf.system.processes.torch_runtime import configure
 
@@ -53,10 +55,15 @@ class PolicyWorkerArgs:
 
 
 def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
-    """Body of the process."""
+    """Body of the process. The first of them tells the user what is true of all."""
+    with nullcontext() if args.idx == 0 else said_to(nobody):
+        _answer_requests(reports, args)
+
+
+def _answer_requests(reports: Reports, args: PolicyWorkerArgs) -> None:
     configure(args.weights.device, args.num_threads, deterministic=args.synchronous)
     try:
-        policy = _Policy(args, reports)
+        policy = _Policy(args)
     except EOFError:
         return  # the learner ended before it shared its weights: the parent hears why from the learner
     channel, counters = args.channel, args.counters
@@ -81,7 +88,7 @@ def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
 class _Policy:
     """The network with the rows it reads and writes."""
 
-    def __init__(self, args: PolicyWorkerArgs, reports: Reports) -> None:
+    def __init__(self, args: PolicyWorkerArgs) -> None:
         self._shared = SharedWeights.attach(args.weights, args.learner)
         self._device = gpu.torch_device(args.weights.device)
         self._action_spec = ActionSpec.of(args.spec.action_space)
@@ -92,7 +99,7 @@ class _Policy:
             "bfloat16" if args.bfloat16 else "float32",
             self._device,
         )
-        self._batch = self._batch_of(args, reports)
+        self._batch = self._batch_of(args)
         self._weights = torch.empty(args.weights.num_weights + 1, device=self._device)
         self._flat = Flat(self._model, self._weights[:-1])
         self._version = 0
@@ -113,18 +120,17 @@ class _Policy:
         if len(slots):
             self._compute(slots, rows, numbers)
 
-    def _batch_of(self, args: PolicyWorkerArgs, reports: Reports) -> InferenceBatch:
+    def _batch_of(self, args: PolicyWorkerArgs) -> InferenceBatch:
         """Returns the batch. On a CPU in synchronous mode nothing is compiled: a program is there at another time in
         each run, so two runs would not be the same."""
-        say = reports.say if args.idx == 0 else _hush  # the others would say the same
         device, is_on_host = args.weights.device, args.weights.device == gpu.HOST
         acting: AnyActing = ActingHere(Acting(self._model, self._action_spec))
         if is_on_host and not args.synchronous:
-            acting = acting_of(self._model, args.model, args.spec, args.bfloat16, device, say)
+            acting = acting_of(self._model, args.model, args.spec, args.bfloat16, device)
         max_actors = args.channel.num_groups * args.channel.actors_per_group
         batch = InferenceBatch(acting, self._action_spec, args.rows, args.states, max_actors, device)
         if not is_on_host and args.model.compile is not False:
-            batch.record(torch.bfloat16 if args.bfloat16 else torch.float32, say)
+            batch.record(torch.bfloat16 if args.bfloat16 else torch.float32)
         return batch
 
     def close(self) -> None:
@@ -152,10 +158,6 @@ class _Policy:
             self._flat.load()
             # By version, so that a resumed synchronous run draws what it would have drawn without the stop.
             self._batch.generator.manual_seed(_one_number((*self._seed, self._version)))
-
-
-def _hush(text: str) -> None:
-    pass
 
 
 def _one_number(seed: tuple[int, ...]) -> int:

@@ -29,27 +29,26 @@ class Controllers:
     """
 
     def __init__(
-        self,
-        memory: RunMemory,
-        learner_orders: LearnerOrders,
-        resumed_steps: int,
-        progress: Progress,
-        say: Callable[[str], None],
+        self, memory: RunMemory, learner_orders: LearnerOrders, resumed_steps: int, progress: Progress
     ) -> None:
-        """resumed_steps: env steps of earlier parts of the run. say: tells the user.
+        """resumed_steps: env steps of earlier parts of the run.
 
         Raises ValueError if a record of earlier decisions is damaged.
         """
-        self._memory = memory
-        self._learner_orders = learner_orders
-        self._resumed_steps = resumed_steps
+        plan, order = memory.plan, learner_orders.order
+        evaluation = plan.config.evaluation
+        every_env_steps = {
+            EVALUATE: evaluation.eval_every_env_steps,
+            FILM: evaluation.video_every_env_steps,
+            EXPLOIT: evaluation.exploitability_every_env_steps,
+        }
         self._progress = progress
-        self._say = say
-        self.orders = self._make_orders()
-        self.population = self._make_population() if memory.plan.config.population.with_pbt else None
-        self.matchmaker: Matchmaker | None = None
-        if memory.seats is not None:
-            self.matchmaker = make_matchmaker(memory, progress, learner_orders.order, say)
+        self.orders = EvaluatorOrders(every_env_steps, resumed_steps, memory.evaluations, progress)
+        self.population: Population | None = None
+        if plan.config.population.with_pbt:
+            self.population = Population(plan.config, plan.spec, memory.run_dir, progress, memory.shaping, order)
+            learner_orders.hyperparameters = self.population.hyperparameters_of_learner
+        self.matchmaker = make_matchmaker(memory, progress, order) if memory.seats is not None else None
 
     def act_if_due(self) -> None:
         """Let each controller do what is due."""
@@ -76,38 +75,8 @@ class Controllers:
         if self.matchmaker is not None:
             self.matchmaker.end()
 
-    def _make_orders(self) -> EvaluatorOrders:
-        config = self._memory.plan.config.evaluation
-        return EvaluatorOrders(
-            {
-                EVALUATE: config.eval_every_env_steps,
-                FILM: config.video_every_env_steps,
-                EXPLOIT: config.exploitability_every_env_steps,
-            },
-            self._resumed_steps,
-            self._memory.evaluations,
-            self._progress,
-            self._say,
-        )
 
-    def _make_population(self) -> Population:
-        plan = self._memory.plan
-        population = Population(
-            plan.config,
-            plan.spec,
-            self._memory.run_dir,
-            self._progress,
-            self._memory.shaping,
-            self._learner_orders.order,
-            self._say,
-        )
-        self._learner_orders.hyperparameters = population.hyperparameters_of_learner
-        return population
-
-
-def make_matchmaker(
-    memory: RunMemory, progress: Progress, order: Callable[..., None], say: Callable[[str], None]
-) -> Matchmaker:
+def make_matchmaker(memory: RunMemory, progress: Progress, order: Callable[..., None]) -> Matchmaker:
     """Begin the league in the run directory, or go on with it. order: sends an order to a learner.
 
     Raises ValueError if its record is damaged, or a player cannot be written there.
@@ -118,16 +87,16 @@ def make_matchmaker(
     players = {name: entrant if isinstance(entrant, Checkpoint) else None for name, entrant in plan.entrants.items()}
     weights = dict(zip(players, config.opponent_weights, strict=True)) if config.opponent_weights else {}
     exploiters = Exploiters(plan.targets, config.exploiter_win_rate, config.exploiter_env_steps)
-    record = LeagueRecord(run_dir, say)
+    record = LeagueRecord(run_dir)
     held = record.held(plan.reference, players)
     pool = Pool(plan.num_policies, record.earlier_rows(exploiters), held)
     wake = memory.channels.requests[memory.channels.player_worker_idx]
     rng = np.random.default_rng((plan.config.run.seed, record.num_earlier_rows))
     keeper = SeatKeeper(seats, pool, weights, config.opponent_choice, wake, rng)
-    journal = JournalReader(run_dir, record.journals, say)
+    journal = JournalReader(run_dir, record.journals)
     results = MatchResults(pool, exploiters, keeper, record, journal, progress)
-    growth = PoolGrowth(config, pool, keeper, record, Snapshots(run_dir, memory.recoveries, say), progress)
+    growth = PoolGrowth(config, pool, keeper, record, Snapshots(run_dir, memory.recoveries), progress)
     growth.add_named(players)
-    resets = ExploiterResets(exploiters, growth, results, progress, run_dir, order, say)
+    resets = ExploiterResets(exploiters, growth, results, progress, run_dir, order)
     waits = config.waits_for_players
-    return Matchmaker(pool, exploiters, keeper, results, growth, resets, progress, waits, say)
+    return Matchmaker(pool, exploiters, keeper, results, growth, resets, progress, waits)

@@ -24,14 +24,14 @@ from sf.metrics.sinks.wandb_sink import WandbSink
 from sf.metrics.sinks.writer import MetricsWriter, Sink
 from sf.metrics.system_info import read_starts
 from sf.ranks.board import Board
-from sf.run.best_checkpoints import BestCheckpoints
-from sf.run.children.roles.role import Body
-from sf.run.children.roles.table import counts, roles_with
+from sf.run.children.role import Body
+from sf.run.children.roles import counts, roles_with
 from sf.run.children.supervisor import OPTIONAL_WITHIN_S, Supervisor
 from sf.run.controllers import Controllers
 from sf.run.joining import ANOTHER_RANK
 from sf.run.learner_orders import LearnerOrders
 from sf.run.memory import RunMemory
+from sf.run.parent_saves import BestCheckpoints
 from sf.run.plan import Plan
 from sf.run.ranks_report import RanksReport
 from sf.run.record_hooks import OnRecord, RecordHooks, stop_at_return
@@ -41,6 +41,7 @@ from sf.run.startup.startup_messages import startup_messages
 from sf.storage.run_dir import FAILURE, RunDir
 from sf.storage.run_lock import HeldError
 from sf.storage.run_log import RunLog
+from sf.system.messages import said_to, say
 from sf.system.processes.stopping import Signals, caught_signals
 
 
@@ -48,8 +49,7 @@ class Run:
     """A run in its lifetime: start, watch, stop.
 
     resumed_steps: env steps of earlier parts of the run, by policy. on_record: see `sf.api.train`. on_under_way: is
-    called with a function that prints a sentence, once all processes are ready, or the run has ended with something
-    trained; it may be called again.
+    called once all processes are ready, or the run has ended with something trained; it may be called again.
     bodies: by role, what runs in those processes instead; benchmarks put simpler ones there.
     """
 
@@ -60,7 +60,7 @@ class Run:
         resumed_steps: Sequence[int] = (),
         on_record: OnRecord | None = None,
         bodies: Mapping[str, Body] = MappingProxyType({}),
-        on_under_way: Callable[[Callable[[str], None]], None] = lambda say: None,
+        on_under_way: Callable[[], None] = lambda: None,
         board: Board | None = None,
         renew_lock: Callable[[], None] = lambda: None,
     ) -> None:
@@ -116,20 +116,17 @@ class Run:
         title = f"{run.env} in {self._run_dir.path}"
         target = Target(target_frames, target_seconds)
         log = RunLog(self._run_dir.log)
-        with Display(title, target, log=log.write) as display, caught_signals() as signals:
+        with Display(title, target, log=log.write) as display, said_to(display.say), caught_signals() as signals:
             for sentence in startup_messages(self._plan, self._run_dir.path, self._resumed_steps):
-                display.say(sentence)
-            writer = MetricsWriter(self._run_dir, display.say, self._sinks(display))
-            controllers = Controllers(
-                self._memory, self._learner_orders, self._resumed_steps, self._progress, display.say
-            )
+                say(sentence)
+            writer = MetricsWriter(self._run_dir, self._sinks())
+            controllers = Controllers(self._memory, self._learner_orders, self._resumed_steps, self._progress)
             orders = controllers.orders
-            videos = Videos(orders, self._memory.videos, frameskip, writer, display.say)
-            evaluations = Evaluations(orders, self._progress, writer, display.say)
+            videos = Videos(orders, self._memory.videos, frameskip, writer)
+            evaluations = Evaluations(orders, self._progress, writer)
             events = ReportHandler(
                 self._progress,
                 frameskip,
-                display.say,
                 orders,
                 evaluations,
                 videos,
@@ -149,9 +146,7 @@ class Run:
             finally:
                 self._ranks.note_failure(self._supervisor.failure)
                 if orders.is_filming and signals.first is None and self._supervisor.failure is None:
-                    display.say(
-                        f"the last video is finished, within {OPTIONAL_WITHIN_S:.0f} s; Ctrl-C ends the run now"
-                    )
+                    say(f"the last video is finished, within {OPTIONAL_WITHIN_S:.0f} s; Ctrl-C ends the run now")
                 for child, report in self._supervisor.stop(signals, lambda: orders.is_filming):
                     events.handle(child, report)
                 if self._ranks.has_signalled_rank and signals.first is None:
@@ -159,24 +154,25 @@ class Run:
                 controllers.end()
                 videos.remove_unfinished()
                 if self._progress.env_steps > 0:
-                    self._on_under_way(display.say)
+                    self._on_under_way()
                 self._memory.pinned.release()
         summary = {
             **self._ranks.summary_of_all(self._progress.summary(), self._supervisor.failure is not None),
             "stopped_by": self._stopped_by(signals, asked_by),
         }
-        writer.write_summary(summary)
+        with said_to(display.say):
+            writer.write_summary(summary)
         if self._supervisor.failure is not None:
             raise self._supervisor.failure from self._hooks.error
         if self._hooks.error is not None:
             raise self._hooks.error
         return summary
 
-    def _sinks(self, display: Display) -> list[Sink]:
+    def _sinks(self) -> list[Sink]:
         config = self._plan.config
         sinks: list[Sink] = [TensorBoard(self._run_dir, config.flat())]
         if config.watch.with_wandb:
-            sinks.append(WandbSink(self._run_dir, config, display.say))
+            sinks.append(WandbSink(self._run_dir, config))
         return sinks
 
     def _watch(
@@ -203,7 +199,7 @@ class Run:
             signals.clear_wakeup()
             if self._supervisor.is_under_way:
                 self._has_been_under_way = True
-                self._on_under_way(display.say)
+                self._on_under_way()
             controllers.act_if_due()
             self._supervisor.end_if(controllers.why_over)
             lost = self._ranks.why_lost(self._learners())
@@ -215,15 +211,15 @@ class Run:
                 if best is not None:
                     best.keep_if_due()
             if best is None and self._plan.place.saves and not controllers.orders.has_evaluations:
-                best = BestCheckpoints(self._memory, self._progress, display.say)
+                best = BestCheckpoints(self._memory, self._progress)
         asked_by = self._hooks.stopped_by
         if asked_by is None:
             self._record(writer, display, controllers)
         else:
-            display.say(self._hooks.last_words())
+            say(self._hooks.last_words())
         if signals.first is not None:
             saves = self._has_been_under_way or self._progress.env_steps > 0
-            display.say(f"{signal.Signals(signals.first).name}: the run {'saves and ends' if saves else 'ends'}")
+            say(f"{signal.Signals(signals.first).name}: the run {'saves and ends' if saves else 'ends'}")
         if best is not None:
             best.keep_if_due(now=True)
         return asked_by

@@ -20,7 +20,7 @@ from sf.system.machine.cores import PinnedCores
 class Plan:
     """The derived numbers of a run."""
 
-    config: Config  # with numbers for what is auto in the flags, see `sf.config.auto_sizes`, `auto_learning_rate`
+    config: Config  # with numbers for what is auto in the flags, see `sf.config.auto_values`
     has_auto_sizes: bool  # such numbers are among them
     spec: EnvSpec
     device: str  # "cpu" or "cuda"

@@ -14,8 +14,7 @@ from typing import Literal
 import torch
 
 from sf.config import Config
-from sf.config.auto_learning_rate import with_learning_rate
-from sf.config.auto_sizes import with_sizes
+from sf.config.auto_values import with_learning_rate, with_sizes
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
@@ -28,7 +27,7 @@ from sf.learner.optimizer.optimizer import require_available
 from sf.model.building import build_model
 from sf.model.inference import num_weights
 from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
-from sf.run import memory_needed
+from sf.run.memory import require_memory
 from sf.run.plan import Plan
 from sf.run.startup.describing import describe, said_where_slow
 from sf.storage.run_dir import RunDir
@@ -105,7 +104,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     )
     if not sampler.async_rl:
         _check_rounds(plan)
-    memory_needed.require(available_memory(), plan)
+    require_memory(available_memory(), plan)
     allow_many_descriptors()
     _check_descriptors(plan)
     if sampler.async_rl:

@@ -13,6 +13,7 @@ from sf.league.population.controller import Population
 from sf.metrics.advice import StaleData
 from sf.metrics.progress import Progress
 from sf.run.ranks_report import RanksReport
+from sf.system.messages import say
 from sf.system.processes.child import Child
 from sf.system.processes.reports import (
     BestSaved,
@@ -44,13 +45,12 @@ _MOST_PLACES = 20  # in the code of environments, of whose faults a traceback is
 
 
 class ReportHandler:
-    """say: prints a sentence. Reports of other kinds than those below are for the supervisor alone."""
+    """Handles reports. Reports of other kinds than those below are for the supervisor alone."""
 
     def __init__(
         self,
         progress: Progress,
         frameskip: int,
-        say: Callable[[str], None],
         orders: EvaluatorOrders,
         evaluations: Evaluations,
         videos: Videos,
@@ -61,7 +61,6 @@ class ReportHandler:
     ) -> None:
         self._progress = progress
         self._frameskip = frameskip
-        self._say = say
         self._orders = orders
         self._evaluations = evaluations
         self._videos = videos
@@ -85,7 +84,7 @@ class ReportHandler:
                 progress.num_lost_episodes += lost_episodes
                 unreported = progress.unreported_objective.see(progress.policies)
                 if unreported is not None:
-                    self._say(unreported)
+                    say(unreported)
             case Trained(env_steps, metrics):
                 progress.add_training(child.idx, env_steps, metrics)
                 self._say_if_any(name, self._stale_data[child.idx].see(time.monotonic(), metrics))
@@ -98,14 +97,14 @@ class ReportHandler:
                 self._ranks.note_waits(child.idx, wait_shares)
                 self._lose(lost_steps)
             case Say(text):
-                self._say(f"{name}: {text}")
+                say(f"{name}: {text}")
             case Remark():
                 self._remark(report)
             case Saved(path):
                 progress.note_checkpoint(path)
-                self._say(f"{name}: saved {path}")
+                say(f"{name}: saved {path}")
             case SaveFailed(message):
-                self._say(f"{name}: no checkpoint ({message}); the save is tried again")
+                say(f"{name}: no checkpoint ({message}); the save is tried again")
             case RolledBack():
                 self._rolled_back(child, report)
             # Evaluation
@@ -116,7 +115,7 @@ class ReportHandler:
             case Filmed():
                 self._videos.filmed(report)
             case BestSaved(path):
-                self._say(f"{name}: saved {path}")
+                say(f"{name}: saved {path}")
             case GivenUp():
                 self._given_up(report)
             # Players that do not learn
@@ -136,7 +135,7 @@ class ReportHandler:
                 if self._ranks is not None and is_signalled:
                     self._ranks.has_signalled_rank = True
             case Killed():
-                self._say(f"{name}: did not stop when asked to, killed")
+                say(f"{name}: did not stop when asked to, killed")
             case SavedFor():
                 self._saved_for(child, report)
 
@@ -146,7 +145,7 @@ class ReportHandler:
         if is_first:
             return
         frames = self._lose(report.lost_steps)
-        self._say(f"{child.name}: continues; training on the last {frames:,} frames is lost")
+        say(f"{child.name}: continues; training on the last {frames:,} frames is lost")
 
     def _learner_has(self, child: Child, weights_event: int) -> None:
         """Who decides over weights learns which of the decisions have arrived."""
@@ -156,7 +155,7 @@ class ReportHandler:
 
     def _say_if_any(self, name: str, sentence: str | None) -> None:
         if sentence is not None:
-            self._say(f"{name}: {sentence}")
+            say(f"{name}: {sentence}")
 
     def _say_if_clipped(self, name: str, share: float) -> None:
         """Warns once of each learner whose rewards are clipped. share: of its rewards."""
@@ -170,11 +169,11 @@ class ReportHandler:
     def _remark(self, report: Remark) -> None:
         if report.about not in self._remarks_said:
             self._remarks_said.add(report.about)
-            self._say(report.text)
+            say(report.text)
 
     def _rolled_back(self, child: Child, report: RolledBack) -> None:
         frames = self._lose(report.lost_steps)
-        self._say(f"{child.name}: {report.text}; training on {frames:,} frames is lost")
+        say(f"{child.name}: {report.text}; training on {frames:,} frames is lost")
         self._learner_has(child, report.weights_event)
 
     def _fault(self, child: Child, report: EnvFault) -> None:
@@ -183,10 +182,10 @@ class ReportHandler:
             return
         self._places_said.add(report.place)
         if len(self._places_said) > _MOST_PLACES:
-            self._say(f"{child.name}: environments fail at more than {_MOST_PLACES} places: env_faults counts the rest")
+            say(f"{child.name}: environments fail at more than {_MOST_PLACES} places: env_faults counts the rest")
             return
         lines = [f"{child.name}: an environment failed and was rebuilt: {report.message}", report.traceback]
-        self._say("\n".join(line for line in lines if line is not None))
+        say("\n".join(line for line in lines if line is not None))
 
     def _replaced(self, child: Child, report: Replaced) -> None:
         self._progress.num_restarts += 1
@@ -199,7 +198,7 @@ class ReportHandler:
             return
         self._are_env_deaths_said |= is_env_death
         others = "; later deaths of this kind are not reported (restarts counts them)" if is_env_death else ""
-        self._say(f"{child.name} {self._shortened(report.text)}{others}")
+        say(f"{child.name} {self._shortened(report.text)}{others}")
 
     def _shortened(self, text: str) -> str:
         """A traceback is shown once."""
@@ -214,13 +213,13 @@ class ReportHandler:
         """On the evaluator."""
         selects = "; from now on, returns in training select the best checkpoint"
         selects = selects if self._orders.has_evaluations else ""
-        self._say(f"{report.text}\nThe run continues without {self._orders.words}{selects}")
+        say(f"{report.text}\nThe run continues without {self._orders.words}{selects}")
         self._orders.given_up()
         self._videos.remove_unfinished()
 
     def _saved_for(self, child: Child, report: SavedFor) -> None:
         frames = self._lose(max(0, self._progress.policies[child.idx].env_steps - report.env_steps))
-        self._say(
+        say(
             f"{child.name}: {child.cause_of_death()}, and could not save; the run resumes from {report.path}, and "
             f"training on the last {frames:,} frames is lost"
         )

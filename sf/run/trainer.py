@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from sf.config import Config
-from sf.config.trust import known_code
-from sf.config.trust.named_code import named_code
+from sf.config.trust import named_code, remember_code
 from sf.metrics.readable import outcome
 from sf.metrics.sinks.wandb_sink import require_wandb
 from sf.metrics.system_info import record_start
@@ -23,6 +22,7 @@ from sf.run.startup import initial_weights
 from sf.storage.earlier_run import left_behind
 from sf.storage.run_log import RunLog
 from sf.storage.text_files import printable
+from sf.system.messages import said_to, say
 from sf.system.processes.stopping import ended_in_order
 
 
@@ -51,42 +51,43 @@ def _train(rank: Joined, on_record: OnRecord | None) -> dict[str, Any]:
     config, plan, run_dir = rank.config, rank.plan, rank.run_dir
     said: list[str] = []  # before there is a directory for the log
 
-    def say(line: str) -> None:
+    def show(line: str) -> None:
         with suppress(OSError, ValueError):  # it is in the log, too
             print(printable(line))
         said.append(line)
 
-    with run_dir.locked(say) as lock:
+    with said_to(show), run_dir.locked() as lock:
         saved_steps: Sequence[int | None] = [None] * plan.num_policies
         run_id: str | None = None
         if config.run.restart_behavior == "resume" and plan.place.saves:
-            saved_steps = initial_weights.saved_env_steps(plan, run_dir, say)
+            saved_steps = initial_weights.saved_env_steps(plan, run_dir)
             run_id = run_dir.saved_id()
         saved_steps, run_id = rank.most_saved(saved_steps, run_id)
         new = [policy_id for policy_id, env_steps in enumerate(saved_steps) if env_steps is None]
         if len(new) < plan.num_policies:
-            config = initial_weights.of_resumed(config, run_dir, say)
+            config = initial_weights.of_resumed(config, run_dir)
             plan = dataclasses.replace(plan, config=plan.config.replace(init_from=config.run.init_from))
-        initial = initial_weights.initial_checkpoints(plan, new, say)
+        initial = initial_weights.initial_checkpoints(plan, new)
         for path in left_behind(run_dir.path):
             say(f"{path} is an earlier run: the start that was to overwrite it was killed, so move or delete it")
         earlier = run_dir.prepare(config, run_id)
         if not earlier.is_aside:
             rank.mark.set()
         log = RunLog(run_dir.log)
-        with earlier.put_back_unless_settled(print), ended_in_order(), log.of_process():
+        with earlier.put_back_unless_settled(), ended_in_order(), log.of_process():
             for line in said:
                 log.write(line)
-            known_code.remember(named_code(config.flat()), log.write)
+            with said_to(log.write):
+                remember_code(named_code(config.flat()))
             if plan.place.saves:
                 initial_weights.write(plan, run_dir, initial)
             initial_weights.write_beginnings(plan, run_dir)
             record_start(run_dir)
             resumed_steps = [env_steps or 0 for env_steps in saved_steps]
 
-            def settle(say: Callable[[str], None]) -> None:
+            def settle() -> None:
                 rank.mark.set()  # first: between the two a kill would have the ranks begin anew, without either run
-                earlier.settle(say)
+                earlier.settle()
 
             summary = Run(
                 plan,

@@ -7,7 +7,7 @@ with the run. The training thread writes it, so the tensors are copied as they a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -81,12 +81,10 @@ class RecoveryMemory:
                 return _decode(data, header_bytes)
 
 
-def save_remembered(
-    recovery: RecoveryMemory, checkpoints: Path, keep: int, say: Callable[[str], None] = print
-) -> Path | None:
+def save_remembered(recovery: RecoveryMemory, checkpoints: Path, keep: int) -> Path | None:
     """Write a checkpoint for a learner that could not, unless the newest one has as many env steps. Returns the path.
 
-    None where nothing was remembered. `say` is told of checkpoints that are not whole. Raises OSError where it cannot
+    None where nothing was remembered. Raises OSError where it cannot
     be written, ValueError where there are checkpoints and none is whole.
     """
     remembered = recovery.read()
@@ -94,7 +92,7 @@ def save_remembered(
         return None
     env_steps = remembered.state["env_steps"]
     try:
-        newest = checkpoint.latest(checkpoints, say)
+        newest = checkpoint.latest(checkpoints)
     except checkpoint.UnreadableError:
         newest = None  # the disk may take a new one all the same
     if newest is not None and checkpoint_names.env_steps(newest) >= env_steps:

@@ -15,7 +15,7 @@ import json
 import math
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ from torch import Tensor
 from sf.envs.errors import UsageError
 from sf.storage.checkpoint_names import files_in, newest_first
 from sf.storage.run_dir import write_atomically
+from sf.system.messages import say
 
 _BEST_NAME = re.compile(r"best_\d+\.safetensors")
 _SCORE = "score"  # key in the state of a best checkpoint
@@ -65,24 +66,24 @@ def save(directory: Path, checkpoint: Checkpoint, at_env_steps: int, keep: int) 
     return path
 
 
-def latest(directory: Path, say: Callable[[str], None] = print) -> Path | None:
+def latest(directory: Path) -> Path | None:
     """The newest whole checkpoint; None where there is no checkpoint at all.
 
-    Newer ones that are not whole are renamed and reported to `say`. Nothing is deleted, and `save` does not count them
+    Newer ones that are not whole are renamed, and the user is told. Nothing is deleted, and `save` does not count them
     among those that it keeps. Raises ValueError where none is whole, one cannot be read (UnreadableError) or
     `directory` is a file; nothing is renamed then.
     """
     _require_folder(directory)
     try:
-        return _latest(directory, say)
+        return _latest(directory)
     except PermissionError as error:
         raise UnreadableError(f"{error.filename}: {error.strerror}: change its permissions") from None
 
 
-def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Path, Checkpoint]:
+def load_latest(directory: Path) -> tuple[Path, Checkpoint]:
     """The newest whole checkpoint, for readers: the run may still be writing.
 
-    Raises ValueError where there is none. Broken ones are reported to `say` and left alone.
+    Raises ValueError where there is none. The user is told of broken ones, which are left alone.
     """
     _require_folder(directory)
     for path in newest_first(directory):
@@ -92,7 +93,7 @@ def load_latest(directory: Path, say: Callable[[str], None] = print) -> tuple[Pa
             if path.is_symlink():
                 say(f"{path} is a link to a file that is not there")
                 continue
-            return load_latest(directory, say)  # the run has removed it meanwhile, and has newer ones
+            return load_latest(directory)  # the run has removed it meanwhile, and has newer ones
         except ValueError as error:
             say(str(error))
             continue
@@ -111,11 +112,11 @@ def write(path: Path, checkpoint: Checkpoint) -> None:
     write_atomically(path, encode(checkpoint))
 
 
-def save_best(directory: Path, checkpoint: Checkpoint, score: float, say: Callable[[str], None] = print) -> Path:
+def save_best(directory: Path, checkpoint: Checkpoint, score: float) -> Path:
     """Write the best checkpoint so far, then remove the one before. Only one process may call it.
 
-    Raises OSError where it cannot be written. The one before stays whole. One that is not whole is renamed and reported
-    to `say`. One that cannot be read, or has a higher score after all, is left alone.
+    Raises OSError where it cannot be written. The one before stays whole. One that is not whole is renamed, and the
+    user is told. One that cannot be read, or has a higher score after all, is left alone.
     """
     state = {**checkpoint.state, _SCORE: score}
     path = directory / f"best_{state['env_steps']:012d}.safetensors"
@@ -125,7 +126,7 @@ def save_best(directory: Path, checkpoint: Checkpoint, score: float, say: Callab
     for other in _best(directory):
         if other != path:
             with suppress(OSError):
-                _remove_unless_better(other, score, say)
+                _remove_unless_better(other, score)
     return path
 
 
@@ -233,7 +234,7 @@ def _require_folder(directory: Path) -> None:
         raise UsageError(f"{directory} is a file in the place of the folder of checkpoints: move it away")
 
 
-def _latest(directory: Path, say: Callable[[str], None]) -> Path | None:
+def _latest(directory: Path) -> Path | None:
     broken: dict[Path, str] = {}
     for path in newest_first(directory):
         try:
@@ -280,7 +281,7 @@ def _score_in(saved: Checkpoint, path: Path) -> float:
         raise UsageError(f"{path} is no best checkpoint (it has no score)") from None
 
 
-def _remove_unless_better(path: Path, score: float, say: Callable[[str], None]) -> None:
+def _remove_unless_better(path: Path, score: float) -> None:
     """Raises OSError where it cannot be read or removed."""
     try:
         is_better = _score_in(load(path), path) > score

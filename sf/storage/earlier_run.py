@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import glob
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
-Say = Callable[[str], None]
+from sf.system.messages import say
 
 
 class EarlierRun:
@@ -34,7 +34,7 @@ class EarlierRun:
         """Returns whether there is one, which would come back if the new run did not get under way."""
         return self._aside is not None
 
-    def settle(self, say: Say = print) -> None:
+    def settle(self) -> None:
         """The new run is under way. Further calls do nothing."""
         aside, self._aside = self._aside, None
         if aside is not None and self._is_deleted:
@@ -43,7 +43,7 @@ class EarlierRun:
             except OSError as error:
                 say(f"{aside} is the overwritten run, which could not be deleted ({error}): delete it")
 
-    def put_back(self, say: Say = print) -> None:
+    def put_back(self) -> None:
         """The new run did not get under way: delete what it wrote. Does nothing after `settle`."""
         aside, self._aside = self._aside, None
         if aside is None:
@@ -59,12 +59,12 @@ class EarlierRun:
             say(sentence)
 
     @contextmanager
-    def put_back_unless_settled(self, say: Say) -> Iterator[None]:
+    def put_back_unless_settled(self) -> Iterator[None]:
         """Put it back at the end of the block, also after an exception, unless it is settled by then."""
         try:
             yield
         finally:
-            self.put_back(say)
+            self.put_back()
 
 
 def left_behind(path: Path) -> list[Path]:

@@ -13,13 +13,14 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from sf.storage.text_files import append_whole, open_to_append
+from sf.system.messages import say
 
 DIRECTORY = "league/journal"  # in that of the run
 
@@ -97,13 +98,12 @@ class _Reading:
 class JournalReader:
     """Reads what all rollout workers have written, those of an earlier session of the run as well.
 
-    recorded: how many lines of a file the record has. say: tells the user of a line that is no match.
+    recorded: how many lines of a file the record has. Tells the user of a line that is no match.
     """
 
-    def __init__(self, run_dir: Path, recorded: Mapping[str, int], say: Callable[[str], None]) -> None:
+    def __init__(self, run_dir: Path, recorded: Mapping[str, int]) -> None:
         self._directory = run_dir / DIRECTORY
         self._recorded = recorded
-        self._say = say
         self._readings: dict[str, _Reading] = {}  # by file
 
     def read(self, num_mains: int, num_players: int) -> list[tuple[str, int, PlayedMatch]]:
@@ -122,7 +122,7 @@ class JournalReader:
                     continue
                 match = _match_of(line, num_mains, num_players)
                 if match is None:
-                    self._say(f"league: line {reading.num_lines} of {path} is no match between players: it is left out")
+                    say(f"league: line {reading.num_lines} of {path} is no match between players: it is left out")
                 else:
                     found.append((path.stem, reading.num_lines, match))
         return found

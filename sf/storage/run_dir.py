@@ -22,7 +22,7 @@ import json
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,9 +140,9 @@ class RunDir:
                 summary["stopped_by"] = signal.Signals(summary["stopped_by"]).name
         return summary
 
-    def locked(self, say: Callable[[str], None] = print) -> AbstractContextManager[run_lock.Lock]:
+    def locked(self) -> AbstractContextManager[run_lock.Lock]:
         """Keeps every other run out; see sf.storage.run_lock. Raises ValueError where one is running."""
-        return run_lock.held(self.path, say)
+        return run_lock.held(self.path)
 
     def prepare(self, config: Config, run_id: str | None = None) -> EarlierRun:
         """Make the directory, move an earlier run aside unless it is resumed, and write config.yaml.

@@ -6,9 +6,11 @@ import errno
 import fcntl
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from sf.system.messages import say
 
 
 class HeldError(ValueError):
@@ -18,11 +20,10 @@ class HeldError(ValueError):
 class Lock:
     """Locks a directory while it is held."""
 
-    def __init__(self, directory: Path, say: Callable[[str], None], flag: str | None) -> None:
+    def __init__(self, directory: Path, flag: str | None) -> None:
         target = Path(os.path.realpath(directory))  # Path.resolve fails where links lead in a circle
         self._path = target.with_name(f".{target.name}.lock")
         self._directory = directory
-        self._say = say
         try:
             self._fd = self._open()
         except OSError as error:
@@ -77,9 +78,7 @@ class Lock:
         except BlockingIOError:
             return os.read(self._fd, 200).decode(errors="replace") or "another process"
         except OSError as error:
-            self._say(
-                f"{self._directory} cannot be locked ({error.strerror}): make sure that no second run starts there"
-            )
+            say(f"{self._directory} cannot be locked ({error.strerror}): make sure that no second run starts there")
             return None
         with suppress(OSError):  # a full disk: a second process is told of "another process" then
             os.ftruncate(self._fd, 0)
@@ -88,16 +87,16 @@ class Lock:
 
 
 @contextmanager
-def held(directory: Path, say: Callable[[str], None] = print, flag: str | None = None) -> Iterator[Lock]:
+def held(directory: Path, flag: str | None = None) -> Iterator[Lock]:
     """Hold the lock of a directory that need not exist yet.
 
     The file `.NAME.lock` is beside the directory, so it stays when the directory is moved away or removed. The kernel
     frees the lock when the process ends; children inherit no descriptor and so do not hold it. Raises ValueError where
-    another process has the lock or the file cannot be made. `say` is told where the file system has no locks.
+    another process has the lock or the file cannot be made. Tells the user if the file system has no locks.
 
     flag: that names the directory; None: it is that of a run.
     """
-    lock = Lock(directory, say, flag)
+    lock = Lock(directory, flag)
     try:
         yield lock
     finally:

@@ -28,31 +28,19 @@ from sf.tools.commands.cli import parse
         ({"batch_size": 1000}, "batch_size is 1000: it must be a multiple of rollout"),
         ({"num_envs_per_worker": 5, "worker_num_splits": 2}, "it must be a multiple of worker_num_splits"),
         ({"gamma": 1.5}, "gamma is 1.5: from 0 to 1"),
-        ({"learning_rate": 0.0}, "learning_rate is 0.0: it must be above 0"),
+        ({"learning_rate": 0.0}, "learning_rate is 0.0: above 0"),
         ({"lr_schedule": "linear"}, "it needs train_for_env_steps, train_for_env_frames or train_for_seconds"),
-        ({"lr_schedule": "cosine"}, "lr_schedule is cosine: it needs train_for_env_steps"),
-        ({"exploration_loss_coeff_final": -1.0}, "exploration_loss_coeff_final is -1.0: it must be 0 or greater"),
-        ({"exploration_loss_coeff_extra": -1.0}, "exploration_loss_coeff_extra is -1.0: it must be 0 or greater"),
+        ({"exploration_loss_coeff_final": -1.0}, "exploration_loss_coeff_final is -1.0: at least 0"),
         ({"lr_adaptive_advantage_share": 1.5}, "lr_adaptive_advantage_share is 1.5: from 0 to 1"),
         ({"lr_adaptive_max_hold": 1.0}, "lr_adaptive_max_hold is 1.0: at least 0 and below 1"),
-        ({"lr_adaptive_max_final": -1.0}, "lr_adaptive_max_final is -1.0: it must be 0 or greater, or auto"),
-        ({"lr_schedule_kl_threshold": 0.0}, "lr_schedule_kl_threshold is 0.0: it must be above 0, or auto"),
-        ({"initial_stddev": -0.5}, "initial_stddev is -0.5: it must be above 0, or auto"),
+        ({"lr_schedule_kl_threshold": 0.0}, "lr_schedule_kl_threshold is 0.0: above 0"),
         ({"lr_schedule": "kl_adaptive", "async_rl": False}, "sees no KL divergence"),
         ({"value_scale": "symlog", "normalize_returns": True}, "set normalize_returns to false"),
-        (
-            {"trajectory_priority": 0.5, "shuffle_steps": True},
-            "set shuffle_steps to false, or trajectory_priority to 0",
-        ),
+        ({"trajectory_priority": 0.5, "shuffle_steps": True}, "set shuffle_steps to false, or traj"),
         ({"trajectory_priority": 0.5}, "so raise num_batches_per_epoch, or set trajectory_priority to 0"),
-        ({"trajectory_priority_beta": 1.5}, "trajectory_priority_beta is 1.5: from 0 to 1"),
         ({"layer_norm": True, "encoder_mlp_layers": (8, 1)}, "every width must be at least 2"),
         ({"encoder_mlp_layers": (64, 10**30)}, "every width must be at most 1000000"),
-        ({"rnn_size": 10**12}, "rnn_size is 1000000000000: it must be from 1 to 1000000"),
-        ({"learner_threads": 5000}, "learner_threads is 5000: it must be from 1 to 1000"),
-        ({"gradient_workers": 100_000}, "gradient_workers is 100000: it must be from 0 to 1000"),
         ({"ppo_clip_ratio": 1e300}, r"ppo_clip_ratio is 1e\+300: it must be at most 3.4e\+38"),
-        ({"stop_at_return": -1e300}, r"stop_at_return is -1e\+300: it must be at least -3.4e\+38"),
         ({"env_frameskip": 10**12}, "env_frameskip is 1000000000000: it must be at most 1000000 frames a step"),
         ({"vtrace_c": 2.0}, "V-trace needs rho >= c"),
         ({"env_kwargs": "[1]"}, "it must be a JSON object"),
@@ -78,9 +66,6 @@ def test_flags_win_over_the_preset_of_the_environment():
     config = parse(["--env", "doom_basic", "--learning_rate", "0.5"])
     assert config.model.core == "gru"
     assert config.learner.learning_rate == 0.5
-
-
-def test_config_names_another_preset():
     config = parse(["--env", "CartPole-v1", "--config", "doom_battle"])
     assert (config.run.env, config.model.core) == ("CartPole-v1", "gru")
 
@@ -102,38 +87,27 @@ CHOICE = gym.spaces.Discrete(2)
 
 
 @pytest.mark.parametrize(
-    ("obs", "action_space", "preset"),
+    ("obs", "action_space", "num_agents", "preset"),
     [
-        ({"obs": VECTOR}, CHOICE, "vector"),
-        ({"obs": VECTOR}, gym.spaces.MultiDiscrete([3, 2]), "vector"),
-        ({"obs": VECTOR}, VECTOR, "continuous"),
-        ({"obs": VECTOR}, gym.spaces.Tuple((CHOICE, VECTOR)), "continuous"),
-        ({"place": VECTOR, "camera": IMAGE}, VECTOR, "image_continuous"),
-        ({"place": VECTOR, "camera": IMAGE}, CHOICE, "image"),
-        ({"obs": IMAGE}, CHOICE, "image"),
-        ({"grid": SYMBOLS, "place": VECTOR}, CHOICE, "symbols"),
-        ({"grid": SYMBOLS}, VECTOR, "symbols"),
-        ({"board": Planes(3, 6, 7)}, CHOICE, "symbols"),
-        ({"grid": SYMBOLS, "camera": IMAGE}, CHOICE, "image"),
-        ({"obs": VECTOR, "action_mask": IMAGE}, CHOICE, "vector"),  # of a board, with a plane for each kind of move
+        ({"obs": VECTOR}, CHOICE, 1, "vector"),
+        ({"obs": VECTOR}, VECTOR, 1, "continuous"),
+        ({"obs": VECTOR}, gym.spaces.Tuple((CHOICE, VECTOR)), 1, "continuous"),
+        ({"place": VECTOR, "camera": IMAGE}, VECTOR, 1, "image_continuous"),
+        ({"place": VECTOR, "camera": IMAGE}, CHOICE, 1, "image"),
+        ({"grid": SYMBOLS, "place": VECTOR}, CHOICE, 1, "symbols"),
+        ({"grid": SYMBOLS}, VECTOR, 1, "symbols"),
+        ({"board": Planes(3, 6, 7)}, CHOICE, 1, "symbols"),
+        ({"grid": SYMBOLS, "camera": IMAGE}, CHOICE, 1, "image"),
+        ({"obs": VECTOR, "action_mask": IMAGE}, CHOICE, 1, "vector"),  # of a board, with a plane for each kind of move
+        ({"board": Planes(3, 6, 7), "action_mask": MASK}, CHOICE, 2, "board"),  # agents with legal moves
+        ({"grid": SYMBOLS, "action_mask": MASK}, CHOICE, 2, "board"),
+        ({"board": Planes(3, 6, 7), "action_mask": MASK}, CHOICE, 1, "symbols"),
+        ({"board": Planes(3, 6, 7)}, CHOICE, 2, "symbols"),
+        ({"obs": VECTOR, "action_mask": MASK}, CHOICE, 2, "vector"),
     ],
 )
-def test_the_spaces_say_which_kind_an_environment_is_of(obs, action_space, preset):
-    assert presets.name_for_spec(EnvSpec(gym.spaces.Dict(obs), action_space)) == preset
-
-
-@pytest.mark.parametrize(
-    ("obs", "num_agents", "preset"),
-    [
-        ({"board": Planes(3, 6, 7), "action_mask": MASK}, 2, "board"),
-        ({"grid": SYMBOLS, "action_mask": MASK}, 2, "board"),
-        ({"board": Planes(3, 6, 7), "action_mask": MASK}, 1, "symbols"),
-        ({"board": Planes(3, 6, 7)}, 2, "symbols"),
-        ({"obs": VECTOR, "action_mask": MASK}, 2, "vector"),
-    ],
-)
-def test_a_game_on_a_board_has_several_agents_with_legal_moves(obs, num_agents, preset):
-    assert presets.name_for_spec(EnvSpec(gym.spaces.Dict(obs), CHOICE, num_agents=num_agents)) == preset
+def test_the_spaces_say_which_kind_an_environment_is_of(obs, action_space, num_agents, preset):
+    assert presets.name_for_spec(EnvSpec(gym.spaces.Dict(obs), action_space, num_agents=num_agents)) == preset
 
 
 class OfSomeKind(gym.Env):
@@ -199,32 +173,20 @@ def test_every_preset_is_a_valid_configuration(name):
     ("args", "sentence"),
     [
         ("--num_worker 3", "unknown flag --num_worker: did you mean --num_workers?"),
-        ("--learning-rat=3", "unknown flag --learning_rat: did you mean --learning_rate?"),
         ("--qqqqqq", "unknown flag --qqqqqq: see sf-train --help"),
         ("--async_rl maybe", "async_rl is 'maybe', which is neither true nor false"),
         (
             "--rollout 32 --batch_size 1000",
-            "batch_size is 1000: it must be a multiple of rollout (32), for example 992",
+            "batch_size is 1000: it must be a multiple of rollout (32)",
         ),
-        (
-            "--config dom_basic",
-            "config is 'dom_basic': there is no such preset and no such file; did you mean 'doom_b",
-        ),
+        ("--config dom_basic", "config is 'dom_basic': there is no such preset and no such file; did you mean 'doom_b"),
         ("--gamma", "gamma has no value: it must be a finite number"),
-        ("--gamma high", "gamma is 'high': it must be a finite number"),
         ("--compile false --gamma 2", "gamma is 2.0: from 0 to 1"),
-        ("--compile maybe", "compile is 'maybe': it must be true or false or auto"),
         ("--gamma 0.9 0.8", "unrecognized options: 0.8"),
         ("--core rnn", "core is 'rnn': it must be none, gru or lstm"),
         ("--num_workers all", "num_workers is 'all': it must be a whole number or auto"),
         ("--encoder_mlp_layers 64 wide", "encoder_mlp_layers is ['64', 'wide']: it must be a list of whole numbers"),
-        ("--rollout 0.5", "rollout is '0.5': it must be a whole number"),
-        ("--reward_scale inf", "reward_scale is 'inf': it must be a finite number"),
         ("--stop_at_return nan", "stop_at_return is 'nan': it must be a finite number or None"),
-        ("--learning_rate inf", "learning_rate is 'inf': it must be a finite number"),
-        ("--gradient_workers -1", "gradient_workers is -1: it must be from 0 to 1000"),
-        ("--reward_scale -1", "reward_scale is -1.0: it must be above 0"),
-        ("--seed -1", "seed is -1: it must be from 0 to 4294967295"),
         ("--seed 18446744073709551616", "seed is 18446744073709551616: it must be from 0 to 4294967295"),
         ("somewhere", "unrecognized options: somewhere"),
     ],
@@ -240,23 +202,16 @@ def test_a_wrong_flag_ends_with_status_2_and_one_sentence(args, sentence, capsys
 @pytest.mark.parametrize(
     ("program", "args", "sentence"),
     [
-        (
-            "sf_eval",
-            "",
-            "PATH is missing: name a run directory, such as train_dir/doom_basic, a checkpoint, the folder ",
-        ),
+        ("sf_eval", "", "PATH is missing: name a run directory, such as train_dir/doom_basic"),
         ("sf_eval", "x --episode 3", "unknown flag --episode: did you mean --episodes?"),
-        ("sf_eval", "x --episodes 0", "episodes is 0: at least 1"),
         ("sf_enjoy", "x --speed inf", "speed is 'inf': it must be a finite number"),
         ("sf_export", "x", "nothing to write: name --out FILE, --out FOLDER, --card or --hub USER/NAME"),
         ("sf_bench", "--layers all", "layers is ['all']: it must be one or more of simulation, sampler"),
-        ("sf_bench", "--autotune maybe", "autotune is 'maybe', which is neither true nor false"),
         ("sf_bench", "--autotune --rounds x", "rounds is 'x': it must be a whole number"),
         ("sf_envs", "a b", "unrecognized options: b"),
         ("sf_report", "x --x rounds", "x is 'rounds': it must be "),
         ("sf_report", "x --video=", "video is empty: name a file or folder"),
         ("sf_sweep", "x --train_dir=", "train_dir is empty: name a file or folder"),
-        ("sf_tune", "--train_dir= x", "train_dir is empty: name a file or folder"),
     ],
 )
 def test_the_other_commands_do_so_too(program, args, sentence, capsys, monkeypatch):
@@ -334,29 +289,6 @@ def test_the_configuration_of_a_run_is_a_preset_for_another(tmp_path):
         presets.load(str(run.path))
 
 
-def test_restart_moves_the_earlier_run_aside_and_overwrite_removes_it(tmp_path):
-    flags = ["--env", "toy_bandit", "--train_dir", str(tmp_path)]
-    run_dir = RunDir.at(str(tmp_path), "toy_bandit")
-    run_dir.prepare(parse(flags))
-    (run_dir.path / "mark").write_text("first")
-    run_dir.prepare(parse([*flags, "--restart_behavior", "restart"]))
-    assert (tmp_path / "toy_bandit.old1" / "mark").read_text() == "first"
-    assert not (run_dir.path / "mark").exists()
-    (run_dir.path / "mark").write_text("second")
-    run_dir.prepare(parse([*flags, "--restart_behavior", "overwrite"])).settle()
-    assert not (run_dir.path / "mark").exists()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["toy_bandit", "toy_bandit.old1"]
-
-
-def test_a_directory_that_is_no_run_is_left_alone(tmp_path):
-    (tmp_path / "toy_bandit").mkdir()
-    (tmp_path / "toy_bandit" / "thesis.tex").write_text("years of work")
-    config = parse(["--env", "toy_bandit", "--train_dir", str(tmp_path), "--restart_behavior", "overwrite"])
-    with pytest.raises(ValueError, match="it is not a run"):
-        RunDir.at(str(tmp_path), "toy_bandit").prepare(config)
-    assert (tmp_path / "toy_bandit" / "thesis.tex").exists()
-
-
 def test_the_written_configuration_is_whole(tmp_path):
     config = parse(["--env", "toy_bandit", "--train_dir", str(tmp_path), "--encoder_mlp_layers", "7", "9"])
     run_dir = RunDir.at(str(tmp_path), "toy_bandit")
@@ -385,12 +317,6 @@ def test_a_plan_sees_to_it_that_the_memory_of_a_run_has_descriptors_enough(tmp_p
         allocate(plan.config, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-
-
-def test_a_seed_that_no_generator_takes_is_refused():
-    assert Config().replace(seed=2**32 - 1).run.seed == 2**32 - 1
-    with pytest.raises(ValueError, match=r"seed is 18446744073709551616: it must be from 0 to 4294967295"):
-        Config().replace(seed=2**64)
 
 
 SMALL = {"env": "toy_identity", "num_workers": 1, "num_envs_per_worker": 2, "rollout": 8, "batch_size": 16}

@@ -21,7 +21,7 @@ from sf.evaluation import evaluator
 from sf.evaluation.during_training import Evaluations, EvaluatorOrders, Videos
 from sf.evaluation.evaluator import EVALUATE, EXPLOIT, FILM
 from sf.evaluation.play.policy import load_policy
-from sf.run.best_checkpoints import BestCheckpoints
+from sf.run.parent_saves import BestCheckpoints
 from sf.run.reports import ReportHandler
 from sf.shared.recovery import RecoveryMemory
 from sf.storage import checkpoint, video_files
@@ -62,23 +62,23 @@ def report(*means):
 
 
 def make(progress, resumed_env_steps=0, evaluate=100, film=None, exploit=None):
-    """The orders, those that were given, and what is said."""
-    ordered, said = [], []
+    """The orders, and those that were given."""
+    ordered = []
     every = {EVALUATE: evaluate, FILM: film, EXPLOIT: exploit}
     queue = SimpleNamespace(put=ordered.append)
-    return EvaluatorOrders(every, resumed_env_steps, queue, progress, said.append), ordered, said
+    return EvaluatorOrders(every, resumed_env_steps, queue, progress), ordered
 
 
 def make_evaluations(progress):
-    orders, _, said = make(progress)
+    orders, _ = make(progress)
     records = []
     writer = SimpleNamespace(write_evaluation=records.append)
-    return Evaluations(orders, progress, writer, said.append), records, said
+    return Evaluations(orders, progress, writer), records
 
 
 def test_an_evaluation_is_due_at_every_multiple_and_never_two_at_once():
     progress = Progress()
-    orders, ordered, _ = make(progress)
+    orders, ordered = make(progress)
     num_ordered = []
     for env_steps in range(0, 1000, 30):
         progress.env_steps = env_steps
@@ -95,7 +95,7 @@ def test_an_evaluation_is_due_at_every_multiple_and_never_two_at_once():
 
 def test_all_three_orders_take_turns_where_all_are_always_due():
     progress = Progress()
-    orders, ordered, _ = make(progress, evaluate=10, film=10, exploit=10)
+    orders, ordered = make(progress, evaluate=10, film=10, exploit=10)
     for env_steps in range(100, 700, 100):
         progress.env_steps = env_steps
         orders.give_if_due()
@@ -104,20 +104,20 @@ def test_all_three_orders_take_turns_where_all_are_always_due():
 
 
 @pytest.mark.parametrize(("order", "command"), [(EXPLOIT, "sf-eval --exploitability"), (FILM, "sf-enjoy --video")])
-def test_a_run_without_evaluations_keeps_the_best_by_its_training_and_names_what_its_end_drops(order, command):
+def test_a_run_without_evaluations_keeps_the_best_by_its_training_and_names_what_its_end_drops(order, command, said):
     for never in (None, 0):
-        orders, ordered, said = make(Progress(env_steps=150), evaluate=never, **{_NAMES[order]: 100})
+        orders, ordered = make(Progress(env_steps=150), evaluate=never, **{_NAMES[order]: 100})
         orders.give_if_due()
         assert ordered == [order]
         assert not orders.has_evaluations
         orders.end()
-        assert command in said[0]
+        assert command in said.pop()
 
 
 @pytest.mark.parametrize("order", [EVALUATE, FILM])
 def test_a_resumed_run_waits_for_the_next_multiple(order):
     progress = Progress(env_steps=250)
-    orders, ordered, _ = make(progress, 240, **{"evaluate": None, _NAMES[order]: 100})
+    orders, ordered = make(progress, 240, **{"evaluate": None, _NAMES[order]: 100})
     orders.give_if_due()
     assert len(ordered) == 0
     progress.env_steps = 300
@@ -125,12 +125,12 @@ def test_a_resumed_run_waits_for_the_next_multiple(order):
     assert ordered == [order]
 
 
-def test_when_the_evaluator_is_given_up_training_decides_over_the_best_checkpoints():
+def test_when_the_evaluator_is_given_up_training_decides_over_the_best_checkpoints(said):
     progress = Progress(env_steps=150)
-    orders, ordered, said = make(progress)
+    orders, ordered = make(progress)
     orders.give_if_due()
     assert orders.has_evaluations
-    events = ReportHandler(progress, 1, said.append, orders, None, SimpleNamespace(remove_unfinished=lambda: None))
+    events = ReportHandler(progress, 1, orders, None, SimpleNamespace(remove_unfinished=lambda: None))
     events.handle(SimpleNamespace(name="evaluator-0", role="evaluator"), GivenUp("it has died"))
     assert not orders.has_evaluations
     progress.env_steps = 1000
@@ -140,9 +140,9 @@ def test_when_the_evaluator_is_given_up_training_decides_over_the_best_checkpoin
     assert len(said) == 1
 
 
-def test_results_are_written_said_and_become_metrics():
+def test_results_are_written_said_and_become_metrics(said):
     progress = Progress()
-    evaluations, records, said = make_evaluations(progress)
+    evaluations, records = make_evaluations(progress)
     evaluations.evaluated(report(4.0))
     assert progress.metrics == {
         "eval/env_steps": 90,
@@ -161,9 +161,9 @@ def test_results_are_written_said_and_become_metrics():
 
 
 @pytest.mark.parametrize(("num", "prefix"), [(1, ""), (2, "policy_01/")])
-def test_exploitability_is_a_line_a_metric_and_a_sentence_for_each_policy(num, prefix):
+def test_exploitability_is_a_line_a_metric_and_a_sentence_for_each_policy(num, prefix, said):
     progress = Progress()
-    evaluations, records, said = make_evaluations(progress)
+    evaluations, records = make_evaluations(progress)
     for _ in range(2):  # of the same weights
         evaluations.exploited(Exploited([{"env_steps": 90 + i, "exploitability": 0.25 + i} for i in range(num)]))
     last = num - 1
@@ -190,7 +190,7 @@ class Memory:
 
 def test_the_best_checkpoint_is_renewed_when_the_objective_is_higher_and_time_has_passed(tmp_path):
     memory, progress = Memory(tmp_path), Progress(scores=[None])
-    best = BestCheckpoints(memory, progress, print)
+    best = BestCheckpoints(memory, progress)
 
     def at(env_steps, score, now=False):
         memory.recoveries[0].write(untrained("toy_bandit", env_steps=env_steps))
@@ -203,10 +203,10 @@ def test_the_best_checkpoint_is_renewed_when_the_objective_is_higher_and_time_ha
     assert at(300, -1.0) == 200  # too soon after the last
     assert at(400, -4.0, now=True) == 200
     assert at(500, -2.0, now=True) == 500
-    assert BestCheckpoints(memory, progress, print)._best == {0: -2.0}  # a resumed run knows
+    assert BestCheckpoints(memory, progress)._best == {0: -2.0}  # a resumed run knows
 
 
-def test_a_score_of_the_evaluator_that_a_full_disk_kept_from_being_saved_is_not_the_best(tmp_path, monkeypatch):
+def test_a_score_of_the_evaluator_that_a_full_disk_kept_from_being_saved_is_not_the_best(tmp_path, monkeypatch, said):
     (tmp_path / "checkpoints").write_text("")
     scores = iter([5.0, 4.0, 4.5])
     evaluation = SimpleNamespace(score_of=lambda _: next(scores), statistics=lambda _: {}, num_env_faults=0)
@@ -217,13 +217,13 @@ def test_a_score_of_the_evaluator_that_a_full_disk_kept_from_being_saved_is_not_
         evaluator._evaluate(reports, args, [untrained("toy_bandit", env_steps=env_steps)], best)
 
     evaluate(100)
-    assert "could not be saved" in reports.sent[0].text
+    assert "could not be saved" in said[0]
     (tmp_path / "checkpoints").unlink()
     evaluate(200)
     assert checkpoint.best_score(tmp_path / "checkpoints") == 4.0
     evaluate(300)
     assert checkpoint.load_best(tmp_path / "checkpoints")[1].state["env_steps"] == 300
-    assert reports.kinds == ["Say", "Evaluated", "BestSaved", "Evaluated", "BestSaved", "Evaluated"]
+    assert reports.kinds == ["Evaluated", "BestSaved", "Evaluated", "BestSaved", "Evaluated"]
     assert best == [4.5]
 
 
@@ -332,12 +332,12 @@ GIF = b"GIF89a" + (4).to_bytes(2, "little") + (3).to_bytes(2, "little")
 
 @pytest.fixture
 def made(tmp_path):
-    """Of two policies: what takes reports, what is written, and what is said."""
-    done, written, said = [], [], []
+    """Of two policies: what takes reports, and what is written."""
+    done, written = [], []
     orders = SimpleNamespace(done=lambda: done.append(1))
     directories = [tmp_path / "policy_00", tmp_path / "policy_01"]
     writer = SimpleNamespace(write_video=written.append)
-    return Videos(orders, directories, 4, writer, said.append), directories, written, said
+    return Videos(orders, directories, 4, writer), directories, written
 
 
 def filmed(*paths, failures=()):
@@ -348,8 +348,8 @@ def filmed(*paths, failures=()):
     return Filmed(videos, list(failures), env_steps=200)
 
 
-def test_each_policys_video_is_handed_on_with_its_name_and_said(made):
-    videos, directories, written, said = made
+def test_each_policys_video_is_handed_on_with_its_name_and_said(made, said):
+    videos, directories, written = made
     paths = [video_files.free_path(directory, 100) for directory in directories]
     for path in paths:
         video_files.write_preview(path, GIF)
@@ -362,8 +362,8 @@ def test_each_policys_video_is_handed_on_with_its_name_and_said(made):
     assert not list(directories[0].iterdir())  # the small copy is taken
 
 
-def test_a_failure_is_said_once_until_a_video_succeeds(made):
-    videos, *_, said = made
+def test_a_failure_is_said_once_until_a_video_succeeds(made, said):
+    videos, *_ = made
     for failures in (["no room"], ["no room"], [], ["no room"]):
         videos.filmed(filmed(failures=failures))
     assert ["no room" in each for each in said] == [True, True]

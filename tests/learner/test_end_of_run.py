@@ -4,7 +4,6 @@ import math
 
 import pytest
 from allocated import allocate, learner_args
-from recorded_reports import RecordedReports
 
 from sf.config import Config
 from sf.learner.optimizer.learning_rate import linear
@@ -20,7 +19,6 @@ class Learners:
         self.states = [
             LearnerState(
                 learner_args(self._memory, policy_id, resumed_steps=policies_before),
-                RecordedReports(),
                 published_version=0,
             )
             for policy_id in range(config.population.num_policies)
@@ -39,10 +37,7 @@ class Learners:
         {"train_for_env_steps": 1000},
         {"env": "doom_basic", "train_for_env_frames": 4000},
         {"env": "doom_basic", "train_for_env_frames": 4000, "train_for_env_steps": 2000},
-        {
-            "train_for_env_steps": 1000,
-            "train_for_seconds": 1e-9,
-        },  # it may end sooner, but is the same in each repetition
+        {"train_for_env_steps": 1000, "train_for_seconds": 1e-9},  # it may end sooner, and is the same each time
     ],
 )
 def test_a_run_that_ends_by_steps_or_frames_has_a_linear_rate_of_0_at_its_end(tmp_path, flags):

@@ -23,17 +23,17 @@ class Policies:
         config = Config().replace(
             env="toy_identity", num_policies=2, num_workers=1, encoder_mlp_layers=(8,), device="cpu"
         )
-        self.memory, self.said = allocate(config, tmp_path), []
+        self.memory = allocate(config, tmp_path)
         self.pipes, self.states, self.savers, self._orders = [], [], [], []
         for policy_id in range(2):
             torch.manual_seed(policy_id)
             orders, pipe = Pipe(duplex=False)
             args = learner_args(self.memory, policy_id, orders=orders)
             self.pipes.append(pipe)
-            state = LearnerState(args, RecordedReports(), 0)
+            state = LearnerState(args, 0)
             self.states.append(state)
             self.savers.append(Saver(args, state, RecordedReports()))
-            self._orders.append(Orders(args, state, self.savers[-1], self.said.append))
+            self._orders.append(Orders(args, state, self.savers[-1]))
 
     def order(self, policy_id, hyperparameters, copies=None, weights_event=0, **more):
         order = {"hyperparameters": hyperparameters, "copies": copies, "weights_event": weights_event, **more}
@@ -133,12 +133,12 @@ def test_a_policy_begins_anew_from_a_file(policies, tmp_path):
     assert (state.updater.version, state.updater._oldest_version, state.weights_event) == (11, 11, 3)
 
 
-def test_a_beginning_that_is_gone_is_said_and_training_goes_on(policies, tmp_path):
+def test_a_beginning_that_is_gone_is_said_and_training_goes_on(policies, tmp_path, said):
     state = policies.states[0]
     before = weights(state)
     policies.order(0, {}, weights_event=3, begins_from=str(tmp_path / "gone.safetensors"))
     assert policies.carry_out()
     assert torch.equal(weights(state), before)
     assert state.weights_event == 3
-    (sentence,) = policies.said
+    (sentence,) = said
     assert "cannot begin anew" in sentence

@@ -3,14 +3,15 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+import small_batches
 import torch
 from each_step import EachStep
 from network_numbers import numbers_of
+from small_batches import B, T
 from torch import nn
 
 from sf.config import Config
 from sf.envs import ActionSpec
-from sf.learner.batches.batch import Batch
 from sf.learner.batches.priorities import priorities
 from sf.learner.checkpoints.tensors import never_finite
 from sf.learner.compiled import outcome
@@ -21,7 +22,6 @@ from sf.learner.loss.targets import make_targets
 from sf.learner.optimizer import learning_rate
 from sf.learner.update import NO_CALLBACK, Updater
 
-T, B = 4, 6
 OBS_SPACE = gym.spaces.Dict(
     {"image": gym.spaces.Box(0, 255, (36, 36, 3), np.uint8), "vector": gym.spaces.Box(-1, 1, (5,), np.float32)}
 )
@@ -51,27 +51,7 @@ def make_updater(**flags):
 
 
 def make_batch(seed, version=1):
-    generator = torch.Generator().manual_seed(seed)
-
-    def uniform(*shape):
-        return torch.rand(*shape, generator=generator)
-
-    return Batch(
-        obs={
-            "image": torch.randint(0, 256, (T + 1, B, 36, 36, 3), generator=generator).to(torch.uint8),
-            "vector": uniform(T + 1, B, 5),
-        },
-        first=uniform(T + 1, B) < 0.2,
-        state=uniform(B, 8),
-        discrete=torch.stack([torch.randint(0, n, (T, B), generator=generator) for n in (3, 2)], -1).int(),
-        continuous=uniform(T, B, 1),
-        log_prob=-uniform(T, B),
-        value=uniform(T, B),
-        policy_version=torch.full((T, B), version, dtype=torch.int32),
-        reward=uniform(T, B),
-        terminated=uniform(T, B) < 0.1,
-        valid=uniform(T, B) > 0.1,
-    )
+    return small_batches.make_batch(OBS_SPACE, ACTION, seed, version, state_size=8, draws_choices=True)
 
 
 def same(a, b):
@@ -187,7 +167,9 @@ def test_steps_without_a_sample_move_no_weight_and_no_learning_rate(optimizer):
     updater.train_iteration(make_batch(1, version=1), 0)
     assert all(torch.equal(p, before[name]) for name, p in updater.model.named_parameters())
     assert updater.learning_rate == rate
-    assert updater.pop_metrics()["skipped_updates"] == 0
+    metrics = updater.pop_metrics()
+    assert metrics["skipped_updates"] == 0
+    assert metrics["masked_share"] == pytest.approx(0.5)  # all of the second iteration, which is too old
     updater.train_iteration(make_batch(2, updater.version), 0)
     assert not all(torch.equal(p, before[name]) for name, p in updater.model.named_parameters())
 
@@ -408,15 +390,6 @@ def test_samples_that_are_too_old_are_masked_and_counted():
     assert metrics["lag_mean"] == pytest.approx(lag.mean().item())
 
 
-def test_a_batch_that_is_masked_as_a_whole_gives_no_gradient():
-    updater = make_updater(max_policy_lag=4, normalize_input=False, normalize_returns=False)
-    updater.version = 100
-    before = {name: p.clone() for name, p in updater.model.named_parameters()}
-    updater.train_iteration(make_batch(0, version=1), 0)
-    assert all(torch.equal(p, before[name]) for name, p in updater.model.named_parameters())
-    assert updater.pop_metrics()["masked_share"] == 1
-
-
 def test_rows_that_are_not_valid_are_not_too_old():
     updater, batch = make_updater(max_policy_lag=4), make_batch(0)
     batch.valid[:, 1:] = False
@@ -496,23 +469,25 @@ def weights_after(share_done, **flags):
     return numbers_of(updater.model), updater.pop_metrics().get("exploration_loss_coeff")
 
 
-@pytest.mark.parametrize(("share_done", "now"), [(0.0, 0.4), (0.25, 0.325), (1.0, 0.1)])
-def test_an_annealed_entropy_bonus_has_the_weight_that_belongs_to_the_share_of_the_run(share_done, now):
-    annealed, said = weights_after(share_done, exploration_loss_coeff=0.4, exploration_loss_coeff_final=0.1)
+ON_A_LINE = {"exploration_loss_coeff": 0.4, "exploration_loss_coeff_final": 0.1}
+CUBIC = {"exploration_loss_coeff": 0.1, "exploration_loss_coeff_extra": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("flags", "share_done", "now"),
+    [
+        *((ON_A_LINE, *rest) for rest in ((0.0, 0.4), (0.25, 0.325), (1.0, 0.1))),
+        *((CUBIC, *rest) for rest in ((0.0, 0.4), (0.5, 0.1375), (1.0, 0.1))),
+    ],
+)
+def test_an_entropy_bonus_that_falls_has_the_weight_that_belongs_to_the_share_of_the_run(flags, share_done, now):
+    annealed, said = weights_after(share_done, **flags)
     constant, said_of_constant = weights_after(share_done, exploration_loss_coeff=now)
     other, _ = weights_after(share_done, exploration_loss_coeff=2 * now)
     assert said == pytest.approx(now)
     assert said_of_constant is None
     torch.testing.assert_close(annealed, constant)
     assert not torch.allclose(annealed, other)
-
-
-@pytest.mark.parametrize(("share_done", "now"), [(0.0, 0.4), (0.5, 0.1375), (1.0, 0.1)])
-def test_an_extra_entropy_bonus_falls_with_the_cube_of_what_is_left_of_the_run(share_done, now):
-    annealed, said = weights_after(share_done, exploration_loss_coeff=0.1, exploration_loss_coeff_extra=0.3)
-    constant, _ = weights_after(share_done, exploration_loss_coeff=now)
-    assert said == pytest.approx(now)
-    torch.testing.assert_close(annealed, constant)
 
 
 @pytest.mark.parametrize(
@@ -558,28 +533,24 @@ def test_a_decoupled_iteration_begins_at_its_proximal_policy_whatever_the_lag(la
 
 
 def test_later_steps_of_a_decoupled_iteration_move_away_from_its_proximal_policy():
-    updater = make_updater(decoupled_clip=True)
-    updater.train_iteration(make_batch(0), 0)
-    assert updater.pop_metrics()["approx_kl"] > 1e-6
+    decoupled, coupled = (make_updater(decoupled_clip=flag) for flag in (True, False))
+    for updater in (decoupled, coupled):
+        updater.train_iteration(make_batch(0), 0)
+    assert decoupled.pop_metrics()["approx_kl"] > 1e-6
+    assert not same(decoupled.tensors(), coupled.tensors())
 
 
-def test_an_iteration_of_one_step_has_nothing_to_decouple():
+@pytest.mark.parametrize(
+    ("flag", "values"), [("decoupled_clip", (False, True)), ("normalize_advantages_over", ("minibatch", "iteration"))]
+)
+def test_in_an_iteration_of_one_step_there_is_nothing_to_decouple_and_one_set_of_moments(flag, values):
     results = []
-    for flag in (False, True):
-        updater = make_updater(decoupled_clip=flag, num_epochs=1, num_batches_per_epoch=1, batch_size=T * B)
+    for value in values:
+        updater = make_updater(**{flag: value}, num_epochs=1, num_batches_per_epoch=1, batch_size=T * B)
         for seed in range(2):
             assert updater.train_iteration(make_batch(seed, updater.version), 0) == 1
         results.append(updater.tensors())
     assert same(*results)
-
-
-def test_an_iteration_of_several_steps_depends_on_what_it_is_clipped_around():
-    results = []
-    for flag in (False, True):
-        updater = make_updater(decoupled_clip=flag)
-        updater.train_iteration(make_batch(0), 0)
-        results.append(updater.tensors())
-    assert not same(*results)
 
 
 def test_single_steps_are_to_a_network_without_memory_what_trajectories_are():
@@ -671,17 +642,6 @@ def test_advantages_may_be_normalised_by_the_moments_of_all_samples_before_the_f
     for found in seen:
         assert found.mean.item() == pytest.approx(np.mean(kept), rel=1e-4)
         assert found.stddev.item() == pytest.approx(np.std(kept), rel=1e-4)
-
-
-def test_an_iteration_of_one_step_has_the_same_moments_either_way():
-    results = []
-    for over in ("minibatch", "iteration"):
-        flags = {"num_epochs": 1, "num_batches_per_epoch": 1, "batch_size": T * B}
-        updater = make_updater(normalize_advantages_over=over, **flags)
-        for seed in range(2):
-            updater.train_iteration(make_batch(seed, updater.version), 0)
-        results.append(updater.tensors())
-    assert same(*results)
 
 
 def test_the_moments_of_one_large_minibatch_are_those_of_its_iteration():

@@ -91,16 +91,15 @@ def run_dir(config):
     return run_dir
 
 
-def use(run_dir, config, said, records=()):
-    sink = WandbSink(run_dir, config, said.append)
+def use(run_dir, config, records=()):
+    sink = WandbSink(run_dir, config)
     for record in records:
         sink.write(record)
     sink.finish({"env_frames": 8, "mean_return": 3.0, "stopped_by": None})
 
 
-def test_records_have_the_names_of_tensorboard_and_the_summary_comes_last(wandb, run_dir, config):
-    said = []
-    sink = WandbSink(run_dir, config, said.append)
+def test_records_have_the_names_of_tensorboard_and_the_summary_comes_last(wandb, run_dir, config, said):
+    sink = WandbSink(run_dir, config)
     sink.write_video(VideoRecord("policy_01/video", 2, run_dir.path / "video.mp4", b"GIF", (6, 4)))
     for record in ({"env_frames": 4, "train/loss": 0.5, "mean_return": None}, {"env_frames": 8}):
         sink.write(record)
@@ -119,7 +118,7 @@ def test_records_have_the_names_of_tensorboard_and_the_summary_comes_last(wandb,
 
 def test_a_resumed_run_goes_on_with_the_same_run_there(wandb, run_dir, config):
     for _ in range(2):
-        use(run_dir, config, [])
+        use(run_dir, config)
         wandb.teardown()
     ids = [run.arguments["id"] for run in wandb.runs]
     assert ids[0] == ids[1] != ""
@@ -127,29 +126,29 @@ def test_a_resumed_run_goes_on_with_the_same_run_there(wandb, run_dir, config):
 
 
 @pytest.mark.parametrize("reason", ["no key", "no server", "the environment says so"])
-def test_what_cannot_be_sent_is_kept_in_the_run_directory(wandb, run_dir, config, monkeypatch, reason):
-    said, wandb.has_key = [], reason != "no key"
+def test_what_cannot_be_sent_is_kept_in_the_run_directory(wandb, run_dir, config, monkeypatch, reason, said):
+    wandb.has_key = reason != "no key"
     if reason == "no server":
         wandb.refuses = ("online",)
     elif reason == "the environment says so":
         monkeypatch.setenv("WANDB_MODE", "offline")
-    use(run_dir, config, said, [{"env_frames": 4}])
+    use(run_dir, config, [{"env_frames": 4}])
     assert (wandb.runs[0].arguments["mode"], wandb.runs[0].arguments["dir"]) == ("offline", run_dir.path)
     assert wandb.runs[0].records == [{"run/env_frames": 4}]
     assert "wandb sync wandb/offline-run" in said[-1]
     assert ("no server" in said[0]) == (reason == "no server")
 
 
-def test_a_library_that_fails_is_said_once_and_ends_nothing(wandb, run_dir, config):
-    said, wandb.refuses = [], ("online", "offline")
-    use(run_dir, config, said, [{"env_frames": 4}] * 2000)
+def test_a_library_that_fails_is_said_once_and_ends_nothing(wandb, run_dir, config, said):
+    wandb.refuses = ("online", "offline")
+    use(run_dir, config, [{"env_frames": 4}] * 2000)
     assert len(said) == 2
     assert "no more records" in said[1]
 
 
 def test_a_server_that_hangs_blocks_nobody(wandb, run_dir, config):
     wandb.may_log.clear()
-    sink = WandbSink(run_dir, config, lambda text: None)
+    sink = WandbSink(run_dir, config)
     for frames in range(5000):  # the writer would stand still here
         sink.write({"env_frames": frames})
     wandb.may_log.set()

@@ -24,8 +24,8 @@ def record(env_frames):
     return {"env_frames": env_frames, "train/loss": env_frames / 4, "name": "text", "mean_return": None}
 
 
-def a_writer(run_dir, say):
-    return MetricsWriter(run_dir, say, [TensorBoard(run_dir, Config().flat())])
+def a_writer(run_dir):
+    return MetricsWriter(run_dir, [TensorBoard(run_dir, Config().flat())])
 
 
 def lines(run_dir):
@@ -38,20 +38,18 @@ def curve(run_dir, tag):
     return [(event.step, event.value) for event in events.Scalars(tag)]
 
 
-def test_a_record_is_a_line_and_a_point_of_every_curve(run_dir):
-    said = []
+def test_a_record_is_a_line_and_a_point_of_every_curve(run_dir, said):
     flags = {**Config().flat(), "experiment": "caf\udce9", "train_dir": "/tmp/caf\udce9"}
     for frames in (4, 8):  # a resumed run goes on in the same files
-        MetricsWriter(run_dir, said.append, [TensorBoard(run_dir, flags)]).write(record(frames))
+        MetricsWriter(run_dir, [TensorBoard(run_dir, flags)]).write(record(frames))
     assert lines(run_dir) == [record(4), record(8)]
     assert curve(run_dir, "losses/total") == [(4, 1.0), (8, 2.0)]
     assert curve(run_dir, "run/env_frames") == [(4, 4.0), (8, 8.0)]
     assert said == []
 
 
-def test_a_full_disk_is_said_once_and_later_records_are_whole(run_dir):
-    said = []
-    writer = a_writer(run_dir, said.append)
+def test_a_full_disk_is_said_once_and_later_records_are_whole(run_dir, said):
+    writer = a_writer(run_dir)
     writer.write(record(4))
     with full_disk(run_dir.metrics.stat().st_size + 10):  # a part of a line fits
         writer.write(record(8))
@@ -82,9 +80,8 @@ class Broken:
     write_video = finish = write
 
 
-def test_a_sink_that_fails_keeps_no_other_from_its_record_and_is_named_once(run_dir):
-    said = []
-    writer = MetricsWriter(run_dir, said.append, [Broken(), TensorBoard(run_dir, Config().flat())])
+def test_a_sink_that_fails_keeps_no_other_from_its_record_and_is_named_once(run_dir, said):
+    writer = MetricsWriter(run_dir, [Broken(), TensorBoard(run_dir, Config().flat())])
     writer.write(record(4))
     writer.write(record(8))
     assert lines(run_dir) == [record(4), record(8)]
@@ -99,7 +96,7 @@ def test_a_sink_that_fails_keeps_no_other_from_its_record_and_is_named_once(run_
 
 
 def test_what_a_kill_has_left_of_a_line_costs_no_other(run_dir):
-    writer = a_writer(run_dir, print)
+    writer = a_writer(run_dir)
     for path, write in ((run_dir.metrics, writer.write), (run_dir.evaluations, writer.write_evaluation)):
         write(record(4))
         write(record(8))
@@ -109,9 +106,8 @@ def test_what_a_kill_has_left_of_a_line_costs_no_other(run_dir):
         assert [json.loads(line) for line in path.read_text().splitlines()] == [record(4), record(12)]
 
 
-def test_a_directory_that_was_removed_is_made_again_and_the_run_can_be_resumed(run_dir):
-    said = []
-    writer = a_writer(run_dir, said.append)
+def test_a_directory_that_was_removed_is_made_again_and_the_run_can_be_resumed(run_dir, said):
+    writer = a_writer(run_dir)
     writer.write(record(4))
     flags = run_dir.saved_flags()
     shutil.rmtree(run_dir.path)
@@ -129,7 +125,7 @@ def test_numbers_that_are_not_finite_are_null_and_odd_names_are_written_out(run_
     def refuse(constant):
         raise ValueError(f"{constant} is no JSON")
 
-    writer = a_writer(run_dir, print)
+    writer = a_writer(run_dir)
     writer.write({**record(4), "mean_score": float("nan"), "best": float("-inf"), "stats/\udcff": 1.0})
     writer.write_evaluation({"statistics": {"score": {"mean": float("nan"), "all": [1.0, float("inf")]}}})
     writer.write_summary({"mean_score": float("nan"), "stats/\udcff": 1.0})

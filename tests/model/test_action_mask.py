@@ -127,12 +127,12 @@ def test_the_mask_itself_is_neither_seen_nor_normalised():
 
 @pytest.mark.parametrize("shape", [(6,), (8,), (4, 3)])
 def test_a_mask_of_another_size_is_refused(shape):
-    with pytest.raises(ValueError, match=r"'action_mask' has \d+ numbers, but the action has 7 choices: give"):
+    with pytest.raises(ValueError, match=r"'action_mask' has \d+ numbers, .* 7"):
         build_model(ModelConfig(), space(gym.spaces.Box(0, 1, shape, np.int8)), SPEC)
 
 
 def test_a_mask_to_add_to_logits_is_refused():
-    with pytest.raises(ValueError, match="'action_mask' is at most 0 by its space, which would forbid every choice"):
+    with pytest.raises(ValueError, match="'action_mask' is at most 0"):
         build_model(ModelConfig(), space(gym.spaces.Box(-1e9, 0.0, (7,), np.float32)), SPEC)
 
 

@@ -87,5 +87,5 @@ def test_the_critic_has_a_clock_where_truncated_episodes_count_as_ended(env, fla
 
 def test_a_clock_for_a_network_that_has_none_is_refused():
     config = Config().replace(env="toy_bandit", model="mine:Net", critic_clock=True, num_workers=1, device="cpu")
-    with pytest.raises(ValueError, match="critic_clock is true, and the network mine:Net has none: leave it out"):
+    with pytest.raises(ValueError, match=r"critic_clock is true, .* mine:Net"):
         make_plan(config)

@@ -1,3 +1,5 @@
+"""Encoders: the shapes of their papers, which one an observation gets, and images that are encoded in parts."""
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from sf.config import ModelConfig
 from sf.envs.spaces.actions import ActionSpec
 from sf.model.actor_critic import ActorCritic
 from sf.model.building import build_model
+from sf.model.encoders import blocks
+from sf.model.encoders.blocks import in_parts
 from sf.model.encoders.choice import build_encoder
 from sf.model.encoders.images import ImageShape, PixelConv2d
 from sf.model.registry import register_encoder, register_model
@@ -187,8 +191,47 @@ def test_a_registered_model_is_built_by_name():
     assert type(build_model(ModelConfig(model="test_only_model"), gym.spaces.Dict({"obs": VECTOR}), SPEC)) is Other
 
 
-def test_an_unknown_name_is_an_error_with_the_nearest_one():
-    with pytest.raises(ValueError, match=r"encoder is smple, .* did you mean simple"):
-        build_encoder("smple", DOOM, ModelConfig())
+def test_an_unknown_model_is_an_error_with_those_that_there_are():
     with pytest.raises(ValueError, match=r"model is qqq, .* registered are .*actor_critic"):
         build_model(ModelConfig(model="qqq"), gym.spaces.Dict({"obs": VECTOR}), SPEC)
+
+
+@pytest.mark.parametrize(("size", "lengths"), [(10_000, [100]), (1500, [50, 50]), (1000, [34, 34, 32]), (1, [1] * 100)])
+def test_parts_are_all_rows_in_their_order_and_of_nearly_one_length(size, lengths, monkeypatch):
+    monkeypatch.setattr(blocks, "_PART", size)
+    rows, seen = torch.arange(3000.0).view(100, 30), []
+
+    def encode(part):
+        seen.append(len(part))
+        return part * 2.0
+
+    assert torch.equal(in_parts(encode, rows), rows * 2.0)
+    assert seen == lengths
+
+
+def test_a_vector_is_one_part():
+    seen = []
+    in_parts(lambda part: seen.append(len(part)) or part, torch.zeros(8192, 64))
+    assert seen == [8192]
+
+
+def test_an_encoder_of_a_user_gets_its_images_in_parts_too(monkeypatch):
+    seen = []
+
+    @register_encoder("counting_parts")
+    class Counting(torch.nn.Flatten):
+        out_size = 12
+
+        def __init__(self, space, config):
+            super().__init__()
+
+        def forward(self, images):
+            seen.append(len(images))
+            return super().forward(images).float()
+
+    monkeypatch.setattr(blocks, "_PART", 60)
+    space = gym.spaces.Dict({"image": gym.spaces.Box(0, 255, (2, 2, 3), "uint8")})
+    network = build_model(ModelConfig(encoder="counting_parts", core="none"), space, ActionSpec((2,), 0))
+    state = torch.zeros(2, network.state_size)
+    network.unroll({"image": torch.zeros(5, 2, 2, 2, 3, dtype=torch.uint8)}, state, torch.zeros(5, 2, dtype=torch.bool))
+    assert seen == [5, 5]

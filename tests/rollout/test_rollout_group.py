@@ -154,7 +154,7 @@ def test_a_game_whose_lives_are_episodes_is_played_by_one_policy(stage):
 @pytest.mark.parametrize("space", [gym.spaces.Discrete(5), gym.spaces.Discrete(4, start=1)])
 def test_actions_that_differ_from_those_of_the_plan_are_refused(stage, space):
     args = dataclasses.replace(stage().args, action_space=space)
-    with pytest.raises(UsageError, match=r"Discrete\(4\) in a rollout worker, and were others when the run was"):
+    with pytest.raises(UsageError, match=r"Discrete\(4\) in a rollout worker"):
         RolloutGroup(GROUP, args, journal=None)
 
 

@@ -17,11 +17,12 @@ from sf.system.processes.reports import Episodes
         ("true_objective", [{"won": 0.0}], None),
     ],
 )
-def test_an_objective_that_no_episode_reports_is_said_once_before_policies_are_ranked_by_it(objective, stats, names):
+def test_an_objective_that_no_episode_reports_is_said_once_before_policies_are_ranked_by_it(
+    objective, stats, names, said
+):
     roles = {"rollout": [0], "policy": [1], "learner": [2]}
     progress = Progress(Counters.allocate(3), roles, 1, stats_avg=6, num_policies=2, objective=objective)
-    said = []
-    handler = ReportHandler(progress, 1, said.append, orders=None, evaluations=None, videos=None)
+    handler = ReportHandler(progress, 1, orders=None, evaluations=None, videos=None)
     for n in range(9):
         assert not (said and progress.policies[1].objective(objective) is None)
         episode = [1.0, 1, 1, stats[n % len(stats)], 1, 0, 0.0]

@@ -27,7 +27,7 @@ def test_a_run_whose_waiting_data_can_all_become_too_old_is_refused_with_what_to
     needed = lag_needed()
     assert needed > 1000
     remedy = f"take larger iterations (--rollout auto --batch_size auto), or --max_policy_lag {needed}"
-    with pytest.raises(ValueError, match=r"max_policy_lag is 1000: the data of \d\d iterations can wait") as refusal:
+    with pytest.raises(ValueError, match="max_policy_lag is 1000: ") as refusal:
         make_plan(make_config(**MANY))
     assert str(refusal.value).endswith(remedy)
     with pytest.raises(ValueError, match=f"max_policy_lag is {needed - 1}: "):

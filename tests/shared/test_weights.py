@@ -172,7 +172,7 @@ def test_a_mapping_of_other_memory_is_found_at_the_first_read(late, monkeypatch)
     memory = SharedWeights.create(spec)
     memory.publish(weights(7), 7)
     memory.flush()
-    with pytest.raises(FinalError, match="read weights of version 0 where the learner had published version 7"):
+    with pytest.raises(FinalError, match=r"version 0 .* version 7"):
         attached(memory, spec).read(torch.empty(NUM_WEIGHTS + 1))
 
 
@@ -181,7 +181,7 @@ def test_weights_of_another_version_than_their_name_says_end_the_run():
     memory = SharedWeights.create(spec)
     memory.publish(weights(7), 7)
     spec.host["version"][:] = 8
-    with pytest.raises(FinalError, match="version 7 where the learner had published version 8"):
+    with pytest.raises(FinalError, match=r"version 7 .* version 8"):
         memory.read(torch.empty(NUM_WEIGHTS + 1))
 
 

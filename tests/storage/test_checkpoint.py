@@ -122,8 +122,7 @@ def test_without_a_checkpoint_there_is_none_to_go_on_from(tmp_path):
 
 
 @pytest.mark.parametrize("are_whole", itertools.product([True, False], repeat=3))
-def test_the_newest_whole_one_is_taken_and_each_newer_one_is_named(tmp_path, are_whole):
-    said = []
+def test_the_newest_whole_one_is_taken_and_each_newer_one_is_named(tmp_path, are_whole, said):
     paths = [save(tmp_path, env_steps=640 * (i + 1)) for i in range(len(are_whole))]
     for path, is_whole in zip(paths, are_whole, strict=True):
         if not is_whole:
@@ -133,7 +132,7 @@ def test_the_newest_whole_one_is_taken_and_each_newer_one_is_named(tmp_path, are
         newest = max(i for i, is_whole in enumerate(are_whole) if is_whole)
         skipped = [path.name for path in reversed(paths[newest + 1 :])]
         for _ in range(2):  # the second start has nothing more to say
-            assert checkpoint.latest(tmp_path, said.append) == paths[newest]
+            assert checkpoint.latest(tmp_path) == paths[newest]
         assert len(said) == len(skipped)
         for sentence, name in zip(said, skipped, strict=True):
             assert name in sentence
@@ -142,7 +141,7 @@ def test_the_newest_whole_one_is_taken_and_each_newer_one_is_named(tmp_path, are
         skipped = []
         for _ in range(2):  # the second start does not begin anew either
             with pytest.raises(ValueError, match="restart_behavior restart"):
-                checkpoint.latest(tmp_path, said.append)
+                checkpoint.latest(tmp_path)
         assert said == []
     expected = {name + ".corrupt" * (name in skipped): data for name, data in contents.items()}
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == expected
@@ -150,10 +149,10 @@ def test_the_newest_whole_one_is_taken_and_each_newer_one_is_named(tmp_path, are
 
 @pytest.mark.parametrize("call", ["pathlib.Path.read_bytes", "pathlib.Path.stat"])
 @pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.EACCES])
-def test_a_file_that_cannot_be_read_now_is_not_skipped(tmp_path, monkeypatch, call, number):
+def test_a_file_that_cannot_be_read_now_is_not_skipped(tmp_path, monkeypatch, call, number, said):
     _, newer = save(tmp_path), save(tmp_path, 1280)
     spoil(save(tmp_path, 1920))
-    before, said = names(tmp_path), []
+    before = names(tmp_path)
     name = call.rpartition(".")[2]
     real = getattr(Path, name)
 
@@ -163,24 +162,23 @@ def test_a_file_that_cannot_be_read_now_is_not_skipped(tmp_path, monkeypatch, ca
     with monkeypatch.context() as patch:
         patch.setattr(call, fail)
         with pytest.raises(ValueError, match=os.strerror(number)):
-            checkpoint.latest(tmp_path, said.append)
+            checkpoint.latest(tmp_path)
     assert (names(tmp_path), said) == (before, [])
-    assert checkpoint.latest(tmp_path, said.append) == newer
+    assert checkpoint.latest(tmp_path) == newer
 
 
-def test_a_link_to_a_file_that_is_gone_and_a_folder_are_skipped(tmp_path):
+def test_a_link_to_a_file_that_is_gone_and_a_folder_are_skipped(tmp_path, said):
     older = save(tmp_path)
     (tmp_path / "checkpoint_000002_000000001280.safetensors").symlink_to("gone")
     (tmp_path / "checkpoint_000003_000000001920.safetensors").mkdir()
-    said = []
-    assert checkpoint.latest(tmp_path, said.append) == older
+    assert checkpoint.latest(tmp_path) == older
     assert len(said) == 2
 
 
 def test_what_is_not_whole_or_cannot_be_removed_does_not_count_among_those_that_are_kept(tmp_path):
     oldest, older, newest = (save(tmp_path, 640 * i) for i in (1, 2, 3))
     spoil(newest)
-    assert checkpoint.latest(tmp_path, lambda _: None) == older
+    assert checkpoint.latest(tmp_path) == older
     saved = save(tmp_path, 1920, keep=2)
     assert names(tmp_path) == sorted([older.name, newest.name + ".corrupt", saved.name])
     assert saved.name != newest.name
@@ -242,7 +240,7 @@ def test_a_process_that_is_killed_while_it_saves_leaves_the_earlier_one(tmp_path
     assert names(tmp_path) == sorted([earlier.name, saved.name])  # what it left is gone
 
 
-def test_a_best_checkpoint_that_cannot_be_read_now_is_not_lost_to_a_worse_one(tmp_path, monkeypatch):
+def test_a_best_checkpoint_that_cannot_be_read_now_is_not_lost_to_a_worse_one(tmp_path, monkeypatch, said):
     best = checkpoint.save_best(tmp_path, example(640), 10.0)
     (tmp_path / f".{best.name}.123.tmp").touch()  # by a save that was killed
     with monkeypatch.context() as patch:
@@ -250,20 +248,19 @@ def test_a_best_checkpoint_that_cannot_be_read_now_is_not_lost_to_a_worse_one(tm
         assert checkpoint.best_score(tmp_path) == -math.inf
         with pytest.raises(ValueError, match=f"that can be read .*{os.strerror(errno.EACCES)}"):
             checkpoint.load_best(tmp_path)
-        checkpoint.save_best(tmp_path, example(1280), 1.0, pytest.fail)
+        checkpoint.save_best(tmp_path, example(1280), 1.0)
     assert checkpoint.load_best(tmp_path)[0] == best
-    checkpoint.save_best(tmp_path, example(1920), 2.0, pytest.fail)  # the second worst goes
+    checkpoint.save_best(tmp_path, example(1920), 2.0)  # the second worst goes
     assert names(tmp_path) == [best.name, "best_000000001920.safetensors"]
-    better = checkpoint.save_best(tmp_path, example(2560), 11.0, pytest.fail)
-    assert names(tmp_path) == [better.name]
+    better = checkpoint.save_best(tmp_path, example(2560), 11.0)
+    assert (names(tmp_path), said) == ([better.name], [])
 
 
 @pytest.mark.parametrize("damage", [spoil, lambda path: checkpoint.write(path, example())])
-def test_a_best_checkpoint_that_is_damaged_is_renamed_by_the_next(tmp_path, damage):
+def test_a_best_checkpoint_that_is_damaged_is_renamed_by_the_next(tmp_path, damage, said):
     damaged = checkpoint.save_best(tmp_path, example(640), 10.0)
     damage(damaged)
-    said = []
-    best = checkpoint.save_best(tmp_path, example(1280), 1.0, said.append)
+    best = checkpoint.save_best(tmp_path, example(1280), 1.0)
     assert names(tmp_path) == [damaged.name + ".corrupt", best.name]
     (sentence,) = said
     assert f"renamed to {damaged.name}.corrupt" in sentence

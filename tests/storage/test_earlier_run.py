@@ -135,26 +135,24 @@ def test_a_link_to_a_run_stays_and_the_new_run_is_where_the_earlier_one_was(tmp_
     assert run_dir.summary.exists()
 
 
-def test_an_overwritten_run_that_cannot_be_deleted_is_said(tmp_path):
+def test_an_overwritten_run_that_cannot_be_deleted_is_said(tmp_path, said):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "run").symlink_to("elsewhere")
-    said = []
-    EarlierRun(tmp_path / "run", "overwrite").settle(said.append)
+    EarlierRun(tmp_path / "run", "overwrite").settle()
     assert str(tmp_path / "run.overwritten1") in said[0]
     assert (tmp_path / "elsewhere").is_dir()
 
 
-def test_where_the_earlier_run_is_is_said_if_it_cannot_be_put_back(tmp_path, monkeypatch):
+def test_where_the_earlier_run_is_is_said_if_it_cannot_be_put_back(tmp_path, monkeypatch, said):
     (tmp_path / "run").mkdir()
     earlier = EarlierRun(tmp_path / "run", "restart")
     (tmp_path / "run").mkdir()  # of the new run
-    said = []
 
     def fail(_path):
         raise OSError("the disk is gone")
 
     monkeypatch.setattr(shutil, "rmtree", fail)
-    earlier.put_back(said.append)
+    earlier.put_back()
     assert str(tmp_path / "run.old1") in said[0]
     assert (tmp_path / "run.old1").is_dir()
 

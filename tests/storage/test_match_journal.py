@@ -14,13 +14,8 @@ FIRST, SECOND, THIRD = (PlayedMatch((0, 1), (float(n), -float(n))) for n in (1, 
 
 
 @pytest.fixture
-def said():
-    return []
-
-
-@pytest.fixture
-def reader(tmp_path, said):
-    return JournalReader(tmp_path, {}, said.append)
+def reader(tmp_path):
+    return JournalReader(tmp_path, {})
 
 
 def matches(found):
@@ -31,7 +26,7 @@ def files(run_dir):
     return sorted((run_dir / DIRECTORY).iterdir())
 
 
-def test_each_match_is_read_once_with_its_line(tmp_path, reader, said):
+def test_each_match_is_read_once_with_its_line(tmp_path, reader):
     journal = Journal(tmp_path)
     journal.add([])
     assert not (tmp_path / DIRECTORY).exists()  # no match, no file
@@ -48,7 +43,7 @@ def test_each_match_is_read_once_with_its_line(tmp_path, reader, said):
     assert reader.read(2, 2) == [(path.stem, 3, THIRD)]
     Journal(tmp_path).add([FIRST])  # another worker has a file of its own
     assert len(files(tmp_path)) == 2
-    of_record = JournalReader(tmp_path, {path.stem: 2}, said.append)
+    of_record = JournalReader(tmp_path, {path.stem: 2})
     of_record.remove_all()  # nothing that was not read
     assert set(matches(of_record.read(2, 2))) == {THIRD, FIRST}
 
@@ -63,7 +58,7 @@ def test_a_line_that_is_no_match_is_left_out_with_a_sentence(tmp_path, said):
         *(f"[[0, 1], [1{'0' * 400}, 0.0]]", "[" * 100_000),
     ):
         path.write_text(f"{line}\n{whole}")
-        assert JournalReader(tmp_path, {}, said.append).read(2, 4) == [(path.stem, 2, FIRST)]
+        assert JournalReader(tmp_path, {}).read(2, 4) == [(path.stem, 2, FIRST)]
         assert f"line 1 of {path}" in said.pop()
 
 
@@ -100,7 +95,7 @@ def test_a_file_that_has_grown_since_it_was_read_is_not_removed(tmp_path, reader
 @pytest.mark.parametrize("fate", ["moved", "moved, and made again", "removed"])
 def test_after_a_run_directory_is_moved_the_matches_are_where_the_record_looks_for_them(tmp_path, said, fate):
     run_dir, moved = tmp_path / "run", tmp_path / "moved"
-    reader, journal = JournalReader(run_dir, {}, said.append), Journal(run_dir)
+    reader, journal = JournalReader(run_dir, {}), Journal(run_dir)
     journal.add([FIRST])
     assert matches(reader.read(2, 2)) == [FIRST]
     (path,) = files(run_dir)
@@ -113,7 +108,7 @@ def test_after_a_run_directory_is_moved_the_matches_are_where_the_record_looks_f
     for match in (SECOND, THIRD):
         journal.add([match])
         assert matches(reader.read(2, 2)) == [match]
-    assert matches(JournalReader(moved, {}, said.append).read(2, 2)) == ([] if fate == "removed" else [FIRST])
+    assert matches(JournalReader(moved, {}).read(2, 2)) == ([] if fate == "removed" else [FIRST])
     assert said == []
 
 

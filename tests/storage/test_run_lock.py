@@ -155,13 +155,12 @@ def test_a_directory_has_one_lock_under_all_its_names(tmp_path):
         assert not is_free(tmp_path / "link" / ".." / "run")
 
 
-def test_a_file_system_without_locks_is_said_and_used(tmp_path, monkeypatch):
+def test_a_file_system_without_locks_is_said_and_used(tmp_path, monkeypatch, said):
     def flock(_fd, _how):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    said = []
-    with held(tmp_path / "run", said.append):
+    with held(tmp_path / "run"):
         pass
     assert len(said) == 1
     assert "no second run" in said[0]

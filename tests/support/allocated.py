@@ -2,10 +2,9 @@
 
 import dataclasses
 
-from sf.run.children.roles import learner
-from sf.run.children.roles.links import Links
-from sf.run.children.roles.role import Start
-from sf.run.children.roles.table import counts
+from sf.run.children.role import Start
+from sf.run.children.roles import LEARNER, counts
+from sf.run.learner_orders import Links
 from sf.run.memory import RunMemory
 from sf.run.planning import make_plan
 from sf.storage.run_dir import RunDir
@@ -20,4 +19,4 @@ def learner_args(memory, policy_id=0, resumed_steps=None, **replaced):
     """replaced: fields of the arguments that are to be others."""
     steps = resumed_steps or [0] * memory.plan.num_policies
     start = Start(policy_id, 0, memory, Links(), steps, lambda policy_id: {})
-    return dataclasses.replace(learner.arguments(start), **replaced)
+    return dataclasses.replace(LEARNER.arguments(start), **replaced)

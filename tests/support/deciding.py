@@ -19,7 +19,7 @@ NUM_ACTORS, ROLLOUT = 30, 3
 
 
 class Deciding:
-    """kind: of acting. said: to the user."""
+    """kind: of acting."""
 
     def __init__(self, obs_space, action_space, model, device="cpu", precision="float32", kind=Acting):
         self.action_spec = ActionSpec.of(action_space)
@@ -32,10 +32,9 @@ class Deciding:
         self.states = RecurrentStates(self.network.state_size, NUM_ACTORS, NUM_ACTORS)
         acting = ActingHere(kind(self.network, self.action_spec))
         self.decisions = InferenceBatch(acting, self.action_spec, self.rows, self.states, NUM_ACTORS, device)
-        self.said = []
 
     def record(self):
-        self.decisions.record(self.dtype, self.said.append)
+        self.decisions.record(self.dtype)
         return self
 
     def decide(self, num, seed=0):

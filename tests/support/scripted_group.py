@@ -9,9 +9,9 @@ from sf.config import Config
 from sf.envs import EnvSpec, Episode
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.rollout.group import RolloutGroup
-from sf.run.children.roles import rollout
-from sf.run.children.roles.links import Links
-from sf.run.children.roles.role import Start
+from sf.run.children.role import Start
+from sf.run.children.roles import ROLLOUT
+from sf.run.learner_orders import Links
 from sf.storage.match_journal import Journal
 
 GROUP = 1  # the second one of the only worker
@@ -73,7 +73,7 @@ class Stage:
         self.memory = allocate(config, tmp_path)
         steps = [0] * config.population.num_policies
         start = Start(0, num_before, self.memory, Links(), steps, lambda policy_id: {}, resumed_episodes)
-        self.args = rollout.arguments(start)
+        self.args = ROLLOUT.arguments(start)
 
         def make_group(env, num_envs, options, **made):
             self.env = Scripted(spec, num_envs, made)

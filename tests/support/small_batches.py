@@ -56,8 +56,8 @@ CASES = {
 }
 
 
-def make_batch(space, spec, seed, version=1, state_size=0, size=(T, B)):
-    """size: steps of each trajectory, trajectories."""
+def make_batch(space, spec, seed, version=1, state_size=0, size=(T, B), draws_choices=False):
+    """size: steps of each trajectory, trajectories. draws_choices: else the first one is chosen, which masks allow."""
     num_trajectories, rows = size[1], (size[0] + 1, size[1])
     generator = torch.Generator().manual_seed(seed)
 
@@ -76,12 +76,14 @@ def make_batch(space, spec, seed, version=1, state_size=0, size=(T, B)):
         obs["action_mask"][..., [0, 3]] = 1
         obs["action_mask"][uniform(*rows) < 0.4] = 0  # waits for its turn, so minibatches are smaller, and unequal
     sizes = spec.discrete_sizes
-    first_choice = torch.zeros(*size, len(sizes), dtype=torch.int32)
+    discrete = torch.zeros(*size, len(sizes), dtype=torch.int32)
+    if draws_choices:
+        discrete = torch.stack([torch.randint(0, n, size, generator=generator) for n in sizes], -1).int()
     return Batch(
         obs=obs,
         first=uniform(*rows) < 0.2,
-        state=torch.zeros(num_trajectories, state_size),
-        discrete=first_choice,
+        state=uniform(num_trajectories, state_size),
+        discrete=discrete,
         continuous=uniform(*size, spec.num_continuous),
         log_prob=-uniform(*size),
         value=uniform(*size),

@@ -123,7 +123,7 @@ class Learner:
 
 
 def begin(args, reports):
-    state = LearnerState(args, reports, 0)
+    state = LearnerState(args, 0)
     return state, Saver(args, state, reports)
 
 
@@ -198,7 +198,7 @@ def test_what_a_dead_learner_has_lost_is_not_lost_once_more_with_its_successor(t
     successor, saver = begin(later, RecordedReports())
     assert successor.lost_steps == 500
     saver.remember_if_due()
-    assert LearnerState(later, RecordedReports(), 0).lost_steps == 0
+    assert LearnerState(later, 0).lost_steps == 0
 
 
 def test_no_checkpoint_is_due_while_updates_are_skipped(begun):

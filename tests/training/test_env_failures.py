@@ -150,11 +150,10 @@ def test_spaces_and_agents_that_differ_in_the_worker_are_one_sentence_with_statu
 
 
 @pytest.fixture
-def told():
+def told(said):
     """An event handler, what it says, and what it counts."""
     progress = SimpleNamespace(num_env_faults=0, num_restarts=0, num_lost_episodes=0)
-    said = []
-    handler = ReportHandler(progress, 1, said.append, orders=None, evaluations=None, videos=None)
+    handler = ReportHandler(progress, 1, orders=None, evaluations=None, videos=None)
     return handler, said, progress
 
 

@@ -111,7 +111,7 @@ def test_a_kernel_reads_shared_memory_of_the_host_as_it_is_when_it_runs():
 
 @pytest.mark.parametrize("core", ["none", "gru"])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_a_recorded_policy_sees_images_where_they_are_and_acts_as_the_network_does(core, precision):
+def test_a_recorded_policy_sees_images_where_they_are_and_acts_as_the_network_does(core, precision, said):
     configure(DEVICE, num_threads=1, deterministic=False)
     obs_space = gym.spaces.Dict({"obs": gym.spaces.Box(0, 255, (72, 128, 3), np.uint8)})
     action_space = gym.spaces.Tuple((gym.spaces.Discrete(5), gym.spaces.Box(-1, 1, (2,))))
@@ -121,7 +121,7 @@ def test_a_recorded_policy_sees_images_where_they_are_and_acts_as_the_network_do
         with torch.inference_mode():
             for weight in deciding.network.parameters():
                 weight.add_(0.01 * torch.randn_like(weight))
-    assert not deciding.said
+    assert not said
     assert set(deciding.decisions._queue._recorded) == {8, 32}
 
 
@@ -174,12 +174,12 @@ class Waiting(Acting):
         return (answers, state) if float(state.sum()) < 1e9 else (answers, -state)
 
 
-def test_a_policy_that_waits_for_the_gpu_acts_without_a_recording():
+def test_a_policy_that_waits_for_the_gpu_acts_without_a_recording(said):
     configure(DEVICE, num_threads=1, deterministic=False)
     deciding = Deciding(*vectors(), DEVICE, kind=Waiting).record()
     for seed in range(3):
         deciding.assert_right(20, seed)
-    (sentence,) = deciding.said
+    (sentence,) = said
     assert "it waits for the GPU in the middle" in sentence
 
 

@@ -168,7 +168,7 @@ def test_exploiters_begin_anew_when_they_win(tmp_path):
     assert {row["policy"] for row in anew} == {1}
     left_behind = [row for row in rows if row["kind"] == "player" and row.get("policy") == 1]
     assert len(left_behind) == len(anew)
-    latest = checkpoint.latest(tmp_path / "run" / "checkpoints" / "policy_01", print)
+    latest = checkpoint.latest(tmp_path / "run" / "checkpoints" / "policy_01")
     saved = checkpoint.load(latest)
     # An order that is given while the run ends is repeated by a run that resumes it
     # (tests/league/players/test_matchmaker.py).

@@ -212,7 +212,7 @@ def train_small(name, here, has_league=False):
     asked = ["--stats_avg", "2", "--summaries_every_sec", "0.3", "--train_for_env_steps", "1200", "--experiment", name]
     run_here("sf-train", *small(["--env", env, *two, *league], here / "train_dir"), *asked)
     checkpoints = here / "train_dir" / name / "checkpoints"
-    latest, saved = checkpoint.load_latest(checkpoints / "policy_00" if two else checkpoints, print)
+    latest, saved = checkpoint.load_latest(checkpoints / "policy_00" if two else checkpoints)
     checkpoint.save_best(latest.parent, saved, math.inf)
     return latest
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sf.config.flags.ranges import require_range
 from sf.envs.field_types import check_fields
 
 _MOST_VIDEO_ENVS = 9
@@ -46,15 +47,9 @@ class EvaluationConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for name in ("eval_every_env_steps", "exploitability_every_env_steps", "eval_episodes", "eval_num_envs"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}: at least 1")
-        if self.video_every_env_steps is not None and self.video_every_env_steps < 0:
-            raise ValueError(f"video_every_env_steps is {self.video_every_env_steps}: at least 1, or 0 for never")
-        if not 1 <= self.video_envs <= _MOST_VIDEO_ENVS:
-            raise ValueError(f"video_envs is {self.video_envs}: from 1 to {_MOST_VIDEO_ENVS}")
-        if not 1 <= self.video_max_seconds <= _MOST_SECONDS:
-            raise ValueError(f"video_max_seconds is {self.video_max_seconds:g}: from 1 to {_MOST_SECONDS:g}")
-        if self.save_best_every_sec <= 0:
-            raise ValueError(f"save_best_every_sec is {self.save_best_every_sec}: it must be above 0")
+        names = ("eval_every_env_steps", "exploitability_every_env_steps", "eval_episodes", "eval_num_envs")
+        require_range(self, *names, least=1)
+        require_range(self, "video_every_env_steps", least=0)
+        require_range(self, "video_envs", least=1, most=_MOST_VIDEO_ENVS)
+        require_range(self, "video_max_seconds", least=1, most=_MOST_SECONDS)
+        require_range(self, "save_best_every_sec", above=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from sf.config.flags.ranges import require_range
 from sf.envs.field_types import check_fields, require
 
 _MOST_HELPERS = 1000  # threads, and processes, of a learner
@@ -184,44 +185,22 @@ class LearnerConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        require(
-            self.batch_size == "auto" or self.batch_size >= 1, f"batch_size is {self.batch_size}: at least 1, or auto"
-        )
-        require(
-            self.num_batches_per_epoch >= 1,
-            f"num_batches_per_epoch is {self.num_batches_per_epoch}: at least 1",
-        )
-        require(self.num_epochs >= 1, f"num_epochs is {self.num_epochs}: at least 1")
+        require_range(self, "batch_size", "num_batches_per_epoch", "num_epochs", least=1)
         require(
             self.augment_by_symmetry is not True or self.num_epochs > 1,
             f"augment_by_symmetry is true and num_epochs is {self.num_epochs}: every second epoch is for images of the "
             "data, so take 2 epochs or more, or leave it out",
         )
-        for name in ("gamma", "gae_lambda", "trajectory_priority", "trajectory_priority_beta"):
-            require(0.0 <= getattr(self, name) <= 1.0, f"{name} is {getattr(self, name)}: from 0 to 1")
-        for name in ("adam_beta1", "adam_beta2"):
-            require(0.0 <= getattr(self, name) < 1.0, f"{name} is {getattr(self, name)}: from 0 to below 1")
-        for name in (
-            "vtrace_rho",
-            "vtrace_c",
-            "ppo_clip_ratio",
-            "reward_scale",
-            "learning_rate",
-            "lr_adaptive_min",
-            "adam_eps",
-        ):
-            require(getattr(self, name) > 0, f"{name} is {getattr(self, name)}: it must be above 0")
-        for name in (
-            "ppo_clip_value",
-            "value_loss_coeff",
-            "exploration_loss_coeff",
-            "exploration_loss_coeff_extra",
-            "max_grad_norm",
-            "reward_clip",
-        ):
-            require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}: it must be 0 or greater")
-        final = self.exploration_loss_coeff_final
-        require(final is None or final >= 0, f"exploration_loss_coeff_final is {final}: it must be 0 or greater")
+        require_range(self, "gamma", "gae_lambda", "lr_adaptive_advantage_share", least=0, most=1)
+        require_range(self, "trajectory_priority", "trajectory_priority_beta", least=0, most=1)
+        require_range(self, "adam_beta1", "adam_beta2", "lr_adaptive_max_hold", least=0, below=1)
+        require_range(self, "vtrace_rho", "vtrace_c", "ppo_clip_ratio", "reward_scale", "learning_rate", above=0)
+        require_range(self, "lr_adaptive_min", "lr_schedule_kl_threshold", "adam_eps", above=0)
+        require_range(self, "ppo_clip_value", "value_loss_coeff", "max_grad_norm", "reward_clip", least=0)
+        bonus = "exploration_loss_coeff"
+        require_range(self, bonus, f"{bonus}_extra", f"{bonus}_final", "lr_adaptive_max_final", least=0)
+        require_range(self, "learner_threads", least=1, most=_MOST_HELPERS)
+        require_range(self, "gradient_workers", least=0, most=_MOST_HELPERS)
         require(
             self.vtrace_rho >= self.vtrace_c,
             f"vtrace_rho is {self.vtrace_rho}, vtrace_c {self.vtrace_c}: V-trace needs rho >= c",
@@ -236,30 +215,9 @@ class LearnerConfig:
             f"trajectory_priority is {self.trajectory_priority}: a single minibatch has all trajectories, so raise "
             "num_batches_per_epoch, or set trajectory_priority to 0",
         )
-        lowest = self.lr_adaptive_max_final
-        require(
-            lowest is None or lowest == "auto" or lowest >= 0,
-            f"lr_adaptive_max_final is {lowest}: it must be 0 or greater, or auto",
-        )
-        hold = self.lr_adaptive_max_hold
-        require(0.0 <= hold < 1.0, f"lr_adaptive_max_hold is {hold}: at least 0 and below 1")
-        share = self.lr_adaptive_advantage_share
-        require(0.0 <= share <= 1.0, f"lr_adaptive_advantage_share is {share}: from 0 to 1")
-        require(
-            self.lr_schedule_kl_threshold == "auto" or self.lr_schedule_kl_threshold > 0,
-            f"lr_schedule_kl_threshold is {self.lr_schedule_kl_threshold}: it must be above 0, or auto",
-        )
         require(
             self.lr_adaptive_max == "auto" or self.lr_adaptive_min <= self.lr_adaptive_max,
             f"lr_adaptive_min is {self.lr_adaptive_min}: it must not exceed lr_adaptive_max {self.lr_adaptive_max}",
-        )
-        require(
-            self.learner_threads is None or 1 <= self.learner_threads <= _MOST_HELPERS,
-            f"learner_threads is {self.learner_threads}: it must be from 1 to {_MOST_HELPERS}",
-        )
-        require(
-            self.gradient_workers is None or 0 <= self.gradient_workers <= _MOST_HELPERS,
-            f"gradient_workers is {self.gradient_workers}: it must be from 0 to {_MOST_HELPERS}",
         )
 
     @property

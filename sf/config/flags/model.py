@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from sf.config.flags.ranges import require_range
 from sf.envs.field_types import check_fields, require
 
 _WIDEST = 1_000_000  # beyond all memory: sizes of its products are still numbers of 64 bits
@@ -108,8 +109,5 @@ class ModelConfig:
             not (self.value_scale == "symlog" and self.normalize_returns),
             "value_scale is symlog, which takes the place of normalize_returns: set normalize_returns to false",
         )
-        require(1 <= self.rnn_size <= _WIDEST, f"rnn_size is {self.rnn_size}: it must be from 1 to {_WIDEST}")
-        require(
-            self.initial_stddev == "auto" or self.initial_stddev > 0,
-            f"initial_stddev is {self.initial_stddev}: it must be above 0, or auto",
-        )
+        require_range(self, "rnn_size", least=1, most=_WIDEST)
+        require_range(self, "initial_stddev", above=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from sf.config.flags.ranges import require_range
 from sf.envs.field_types import check_fields, require
 
 _MOST_SEATS = 1_000
@@ -60,11 +61,11 @@ class PlayersConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        require(0.0 <= self.past_share <= 1.0, f"past_share is {self.past_share}: a share from 0 to 1")
-        require(
-            self.snapshot_every_env_steps >= 0,
-            f"snapshot_every_env_steps is {self.snapshot_every_env_steps}: at least 1, or 0 for none",
-        )
+        require_range(self, "past_share", least=0, most=1)
+        require_range(self, "snapshot_every_env_steps", "exploiters", least=0)
+        require_range(self, "snapshot_at_win_rate", "exploiter_win_rate", above=0.5, most=1)
+        require_range(self, "exploiter_env_steps", least=1)
+        require_range(self, "seats", least=1, most=_MOST_SEATS)
         require(
             self.snapshot_every_env_steps > 0 or bool(self.players) or not self.with_players,
             "snapshot_every_env_steps is 0 and players is empty, so there is nobody to meet: name players, or take "
@@ -82,15 +83,10 @@ class PlayersConfig:
         )
         rate = self.snapshot_at_win_rate
         require(
-            rate is None or 0.5 < rate <= 1.0,
-            f"snapshot_at_win_rate is {rate}: above 0.5, so that the policy is better than the pool, and at most 1",
-        )
-        require(
             rate is None or (self.snapshot_every_env_steps > 0 and not weights),
             f"snapshot_at_win_rate is {rate}, but no snapshots are taken with opponent_weights, nor where "
             "snapshot_every_env_steps is 0: leave it out",
         )
-        require(self.exploiters >= 0, f"exploiters is {self.exploiters}: at least 0")
         require(
             not self.exploiters or self.with_players,
             f"exploiters is {self.exploiters}, but past_share is 0, so nobody would meet the snapshots that they leave "
@@ -105,15 +101,6 @@ class PlayersConfig:
             f"exploiters is {self.exploiters}, but past_share is 1, so nobody would meet the latest weights, whom they "
             "are after: set it below 1",
         )
-        require(
-            0.5 < self.exploiter_win_rate <= 1.0,
-            f"exploiter_win_rate is {self.exploiter_win_rate}: above 0.5, and at most 1",
-        )
-        require(
-            self.exploiter_env_steps is None or self.exploiter_env_steps >= 1,
-            f"exploiter_env_steps is {self.exploiter_env_steps}: at least 1",
-        )
-        require(1 <= self.seats <= _MOST_SEATS, f"seats is {self.seats}: 1 to {_MOST_SEATS:,}")
         require(
             self.past_share > 0 or not self.players,
             f"players is {' '.join(self.players)}, but past_share is 0, so nobody meets them: set it, for example 0.2, "

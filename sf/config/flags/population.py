@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sf.config.flags.ranges import require_range
 from sf.envs.field_types import check_fields
 
 _MOST_DECADES = 20
@@ -70,28 +71,14 @@ class PopulationConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.num_policies < 1:
-            raise ValueError(f"num_policies is {self.num_policies}: at least 1")
-        if self.pbt_rollouts_per_draw < 0:
-            raise ValueError(f"pbt_rollouts_per_draw is {self.pbt_rollouts_per_draw}: 0 or greater")
+        require_range(self, "num_policies", "pbt_period_env_steps", least=1)
+        require_range(self, "pbt_rollouts_per_draw", "pbt_start_mutation", least=0)
+        require_range(self, "pbt_replace_reward_gap", "pbt_replace_reward_gap_absolute", least=0)
+        require_range(self, "pbt_initial_lr_decades", least=0, most=_MOST_DECADES)
+        require_range(self, "pbt_replace_fraction", least=0, most=0.5)  # no policy is among the best and the worst
+        require_range(self, "pbt_mutation_rate", least=0, most=1)
         if self.with_pbt and self.num_policies == 1:
             raise ValueError("with_pbt is true, but num_policies is 1: a population evolves from 2 policies on")
-        if self.pbt_period_env_steps < 1:
-            raise ValueError(f"pbt_period_env_steps is {self.pbt_period_env_steps}: at least 1")
-        for name in ("pbt_start_mutation", "pbt_replace_reward_gap", "pbt_replace_reward_gap_absolute"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} is {getattr(self, name)}: it must be 0 or greater, and finite")
-        if not 0.0 <= self.pbt_initial_lr_decades <= _MOST_DECADES:
-            raise ValueError(
-                f"pbt_initial_lr_decades is {self.pbt_initial_lr_decades}: it must be from 0 to {_MOST_DECADES}"
-            )
-        if not 0.0 <= self.pbt_replace_fraction <= 0.5:
-            raise ValueError(
-                f"pbt_replace_fraction is {self.pbt_replace_fraction}: from 0 to 0.5, since no policy can be among "
-                "the best and among the worst"
-            )
-        if not 0.0 <= self.pbt_mutation_rate <= 1.0:
-            raise ValueError(f"pbt_mutation_rate is {self.pbt_mutation_rate}: a probability from 0 to 1")
         if not 1.0 <= self.pbt_perturb_min <= self.pbt_perturb_max < float("inf"):
             raise ValueError(
                 f"pbt_perturb_min is {self.pbt_perturb_min}, pbt_perturb_max {self.pbt_perturb_max}: factors of at "

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
+from sf.config.flags.ranges import require_range
 from sf.envs.field_types import check_fields, require
 
 _ENDLESS = 10_000_000_000  # steps, or seconds
@@ -97,17 +98,10 @@ class RunConfig:
         require(self.train_dir != "", "train_dir is empty: name a folder, or . for the working directory")
         require(self.init_from != "", "init_from is empty: name a checkpoint or a run, such as train_dir/doom_basic")
         require(0 <= self.seed < 2**32, f"seed is {self.seed}: it must be from 0 to {2**32 - 1}")
-        require(self.train_for_env_steps > 0, f"train_for_env_steps is {self.train_for_env_steps}: at least 1")
-        require(self.train_for_seconds > 0, f"train_for_seconds is {self.train_for_seconds}: it must be above 0")
-        require(
-            self.train_for_env_frames is None or self.train_for_env_frames > 0,
-            f"train_for_env_frames is {self.train_for_env_frames}: at least 1",
-        )
-        require(self.save_every_sec > 0, f"save_every_sec is {self.save_every_sec}: it must be above 0")
-        require(self.keep_checkpoints >= 2, f"keep_checkpoints is {self.keep_checkpoints}: at least 2")
-        require(self.save_milestones_sec >= 0, f"save_milestones_sec is {self.save_milestones_sec}: 0 or greater")
-        require(self.summaries_every_sec > 0, f"summaries_every_sec is {self.summaries_every_sec}: above 0")
-        require(self.stats_avg > 0, f"stats_avg is {self.stats_avg}: at least 1 episode")
+        require_range(self, "train_for_env_steps", "train_for_env_frames", "stats_avg", least=1)
+        require_range(self, "train_for_seconds", "save_every_sec", "summaries_every_sec", above=0)
+        require_range(self, "keep_checkpoints", least=2)
+        require_range(self, "save_milestones_sec", least=0)
 
     @property
     def ends_by_steps(self) -> bool:
@@ -155,11 +149,29 @@ class SupervisionConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        require(self.worker_timeout_s > 0, f"worker_timeout_s is {self.worker_timeout_s}: it must be above 0")
-        require(self.max_restarts >= 0, f"max_restarts is {self.max_restarts}: 0 or greater")
-        require(self.restart_window_s > 0, f"restart_window_s is {self.restart_window_s}: it must be above 0")
-        require(self.max_skipped_updates >= 1, f"max_skipped_updates is {self.max_skipped_updates}: at least 1")
-        require(
-            0.0 < self.rollback_lr_factor <= 1.0,
-            f"rollback_lr_factor is {self.rollback_lr_factor}: above 0, and at most 1",
-        )
+        require_range(self, "worker_timeout_s", "restart_window_s", above=0)
+        require_range(self, "max_restarts", least=0)
+        require_range(self, "max_skipped_updates", least=1)
+        require_range(self, "rollback_lr_factor", above=0, most=1)
+
+
+@dataclass(frozen=True)
+class RanksConfig:
+    """Several learners that train one policy, each with workers of its own: docs/ranks.md."""
+
+    num_learners: int = 1
+    """Learners of one policy on this machine, which average their gradients. Each has its own workers, its share of
+    the cores and, where there are GPUs, one of them. The batch of an optimiser step is batch_size of each. On several
+    machines, start them with torchrun instead."""
+
+    compress_gradients: bool = False
+    """Several learners: send gradients as bfloat16, half as many bytes. For slow networks."""
+
+    rank_timeout_s: float = 30.0
+    """Several learners: end the run once one of them has not been heard of for this many seconds, so that torchrun can
+    start it again with those that are left. Shorter interruptions of the network are waited for."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        require_range(self, "num_learners", least=1)
+        require_range(self, "rank_timeout_s", least=5)

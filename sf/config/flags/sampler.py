@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from sf.config.flags.ranges import require_range
 from sf.envs.field_types import check_fields, require
 
 
@@ -58,31 +59,18 @@ class SamplerConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        require(
-            self.num_workers == "auto" or self.num_workers >= 1,
-            f"num_workers is {self.num_workers}: at least 1, or auto",
-        )
-        require(self.num_envs_per_worker >= 1, f"num_envs_per_worker is {self.num_envs_per_worker}: at least 1")
-        require(
-            self.worker_num_splits == "auto" or self.worker_num_splits >= 1,
-            f"worker_num_splits is {self.worker_num_splits}: at least 1, or auto",
-        )
+        names = ("num_workers", "num_envs_per_worker", "worker_num_splits", "policy_workers_per_policy", "rollout")
+        require_range(self, *names, least=1)
+        require_range(self, "max_policy_lag", "extra_slots", least=0)
         require(
             self.num_envs_per_worker % self.num_groups_per_worker == 0,
             f"num_envs_per_worker is {self.num_envs_per_worker}: it must be a multiple of worker_num_splits "
             f"({self.worker_num_splits}), since the groups are of one size",
         )
         require(
-            self.policy_workers_per_policy >= 1,
-            f"policy_workers_per_policy is {self.policy_workers_per_policy}: at least 1",
-        )
-        require(
             self.async_rl or self.policy_workers_per_policy == 1,
             f"policy_workers_per_policy is {self.policy_workers_per_policy}: synchronous training uses 1",
         )
-        require(self.rollout == "auto" or self.rollout >= 1, f"rollout is {self.rollout}: at least 1 step, or auto")
-        require(self.max_policy_lag >= 0, f"max_policy_lag is {self.max_policy_lag}: 0 or greater")
-        require(self.extra_slots >= 0, f"extra_slots is {self.extra_slots}: 0 or greater")
 
     @property
     def num_groups_per_worker(self) -> int:

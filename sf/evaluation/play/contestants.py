@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from sf.evaluation.play.named_checkpoint import config_of, find_trusted, num_pol
 from sf.evaluation.play.opponents import Opponent
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.zoo.places import located
+from sf.system.messages import said_to, warn
 
 Contestant = Checkpoint | Opponent
 
@@ -157,7 +157,8 @@ def find_policies(
             )
         for wanted in range(num_policies(path)) if policy_id is None or number > 0 else [policy_id]:
             of_run = "latest" if path.is_file() else which
-            file, saved = find_trusted(path, of_run, wanted, _warn, is_trusted)
+            with said_to(warn):
+                file, saved = find_trusted(path, of_run, wanted, is_trusted)
             name = str(file.with_suffix("").relative_to(path.parent) if path == named else named)
             if name in found and path.is_file():  # the same name in another folder
                 name = str(named)
@@ -198,7 +199,3 @@ def _parsed(assignment: str, value: str) -> Any:
         return yaml.safe_load(value)
     except yaml.YAMLError:
         raise ValueError(f"override is {assignment!r}: {value!r} is no value") from None
-
-
-def _warn(text: str) -> None:
-    print(text, file=sys.stderr)

@@ -5,12 +5,11 @@ Anybody may have made it. This module imports nothing that it names: see `sf.con
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from sf.config import Config
 from sf.config.older import BEFORE_THE_FLAG
-from sf.config.trust.named_code import require_trusted
+from sf.config.trust import require_trusted
 from sf.envs.errors import UsageError
 from sf.envs.field_types import checked
 from sf.storage import checkpoint
@@ -18,13 +17,11 @@ from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
 
 
-def find_checkpoint(
-    path: str | Path, which: str = "latest", policy_id: int = 0, say: Callable[[str], None] = print
-) -> tuple[Path, Checkpoint]:
+def find_checkpoint(path: str | Path, which: str = "latest", policy_id: int = 0) -> tuple[Path, Checkpoint]:
     """The file and its content; see `sf.evaluation.play.policy`. Raises ValueError where none can be read."""
     path = Path(path)
     try:
-        file, saved = _find(path, which, policy_id, say)
+        file, saved = _find(path, which, policy_id)
     except OSError as error:
         raise UsageError(f"{error.filename or path} cannot be read ({error.strerror})") from None
     require_whole_state(saved, file)
@@ -35,14 +32,13 @@ def find_trusted(
     path: str | Path,
     which: str = "latest",
     policy_id: int = 0,
-    say: Callable[[str], None] = print,
     is_trusted: bool = False,
 ) -> tuple[Path, Checkpoint]:
     """`find_checkpoint` for a caller that then makes its environment, encoder or model.
 
     Raises ValueError as that does, and where the checkpoint names code that nobody vouches for.
     """
-    file, saved = find_checkpoint(path, which, policy_id, say)
+    file, saved = find_checkpoint(path, which, policy_id)
     require_known_code(saved, file, is_trusted)
     return file, saved
 
@@ -80,7 +76,7 @@ def config_of(saved: Checkpoint, name: object) -> Config:
         raise UsageError(f"{name} has a configuration that this version cannot read: {error}") from None
 
 
-def _find(path: Path, which: str, policy_id: int, say: Callable[[str], None]) -> tuple[Path, Checkpoint]:
+def _find(path: Path, which: str, policy_id: int) -> tuple[Path, Checkpoint]:
     if path.is_file():
         if which != "latest":
             raise UsageError(
@@ -94,7 +90,7 @@ def _find(path: Path, which: str, policy_id: int, say: Callable[[str], None]) ->
         raise UsageError(f"policy is {policy_id}, but {path} has {num}: from 0 to {num - 1}")
     directory = RunDir(path).checkpoints_of(policy_id, num)
     if which == "latest":
-        return checkpoint.load_latest(directory, say)
+        return checkpoint.load_latest(directory)
     if which == "best":
         return checkpoint.load_best(directory)
     raise UsageError(f"checkpoint is {which!r}: latest, best, or the path of a file in place of the run")

@@ -18,6 +18,7 @@ import numpy as np
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ActionSpec, decoder
 from sf.envs.spaces.observations import ObsWriter, obs_arrays
+from sf.system.messages import said_to
 
 
 class Policy(ABC):
@@ -119,7 +120,8 @@ def load_policy(
     found = located(path)
     if found.is_file():
         _require_only_policy(path, policy_id)
-    file, saved = find_trusted(found, which, policy_id, say, trust)
+    with said_to(say):
+        file, saved = find_trusted(found, which, policy_id, trust)
     return TorchPolicy(saved, str(file), device, seed)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from sf.league.players.snapshots import kept_at
 from sf.league.record import Player, policy_name
 from sf.storage.checkpoint import Checkpoint, load, weights_of
 from sf.storage.zoo.places import located
+from sf.system.messages import said_to, say, warn
 
 Entrant = Checkpoint | Opponent
 
@@ -80,7 +80,7 @@ def _say_where_the_copy_differs(player: str, saved: Checkpoint, copy: Path) -> N
     except (OSError, ValueError):  # the player worker says what is wrong with it
         return
     if not is_same:
-        _warn(f"players names {player!r}, whose weights have changed since it joined: {copy} plays on")
+        warn(f"players names {player!r}, whose weights have changed since it joined: {copy} plays on")
 
 
 def _one_by_one(named: Sequence[str], run_dir: Path, resumes: bool) -> Iterator[tuple[str, int, str]]:
@@ -110,13 +110,14 @@ def _num_policies(player: str, copy: Path) -> int:
 
 def _original_or_copy(player: str, policy_id: int, copy: Path, is_trusted: bool) -> tuple[Path, Checkpoint]:
     """A copy stands in for an original that is gone or damaged, not for one whose code nobody vouches for."""
-    try:
-        file, saved = find_checkpoint(located(Path(player)), "latest", policy_id, _warn)
-    except ValueError as error:
-        if not copy.is_file():
-            raise
-        _warn(f"{error}. {copy} plays in its place")
-        file, saved = find_checkpoint(copy, "latest", 0, _warn)
+    with said_to(warn):
+        try:
+            file, saved = find_checkpoint(located(Path(player)), "latest", policy_id)
+        except ValueError as error:
+            if not copy.is_file():
+                raise
+            say(f"{error}. {copy} plays in its place")
+            file, saved = find_checkpoint(copy, "latest", 0)
     require_known_code(saved, file, is_trusted)
     return file, saved
 
@@ -132,10 +133,6 @@ def _file_name(player: str) -> str:
 
 def _short(space: gym.Space) -> str:
     return " ".join(str(space).split())
-
-
-def _warn(text: str) -> None:
-    print(text, file=sys.stderr)
 
 
 def find_reference(
@@ -155,7 +152,7 @@ def find_reference(
         pool = reference.read(Path(named))
     except FileNotFoundError:
         if is_there and (before := record.reference_of(path)):
-            print(f"reference_ratings is {named}, which is gone. The ratings in {path} stay", file=sys.stderr)
+            warn(f"reference_ratings is {named}, which is gone. The ratings in {path} stay")
             return before
         raise UsageError(
             f"reference_ratings is {named}, and there is no such file: name one that sf-league --json has written"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from sf.league.ratings import RANDOM
 from sf.league.record import ExploiterReset, ExploiterRestarted, Match, Player, Reference, Row, policy_name
 from sf.metrics.progress import Progress
 from sf.storage.match_journal import JournalReader
+from sf.system.messages import say
 
 _WRITES_EVERY_S = 1.0  # what has happened, at most: it waits for the disk
 
@@ -26,12 +27,10 @@ class LeagueRecord:
     each journal they stand for.
     """
 
-    def __init__(self, run_dir: Path, say: Callable[[str], None]) -> None:
-        """say: tells the user."""
+    def __init__(self, run_dir: Path) -> None:
         self.num_earlier_rows = 0
         self.journals: dict[str, int] = {}
         self._path = run_dir / record.NAME
-        self._say = say
         self._unwritten: list[Row] = []
         self._is_failing = False
 
@@ -77,7 +76,7 @@ class LeagueRecord:
             record.append(self._path, self._unwritten)
         except OSError as error:
             if not self._is_failing:
-                self._say(f"league: {self._path.name} cannot be written ({error}); it is tried again")
+                say(f"league: {self._path.name} cannot be written ({error}); it is tried again")
             self._is_failing = True
             return False
         self._is_failing = False

@@ -16,6 +16,7 @@ from sf.league.players.seat_keeper import SeatKeeper
 from sf.league.players.snapshots import PoolGrowth, beginning_of
 from sf.league.record import ExploiterReset, ExploiterRestarted, policy_name
 from sf.metrics.progress import Progress
+from sf.system.messages import say
 
 _MATCHES_OF_WORST = 10  # a player counts as the worst from so many matches on
 
@@ -24,7 +25,7 @@ _MATCHES_OF_WORST = 10  # a player counts as the worst from so many matches on
 class ExploiterResets:
     """Resets exploiters at their end: a snapshot joins the pool, and the learner returns to its first weights.
 
-    order: sends an order to a learner, see `sf.learner.orders`. say: tells the user.
+    order: sends an order to a learner, see `sf.learner.orders`.
     """
 
     exploiters: Exploiters
@@ -33,7 +34,6 @@ class ExploiterResets:
     progress: Progress
     run_dir: Path
     order: Callable[..., None]
-    say: Callable[[str], None]
     _reasons: dict[int, str] = field(default_factory=dict)  # why exploiters that wait for the record are reset
 
     def act_if_due(self) -> None:
@@ -43,7 +43,7 @@ class ExploiterResets:
         # The record is first, or a run that is killed and resumed would reset it once less.
         if self._reasons and self.results.record.write():
             for policy_id, why in sorted(self._reasons.items()):
-                self.say(f"league: exploiter {policy_id} {why}: it joins the pool, and begins anew")
+                say(f"league: exploiter {policy_id} {why}: it joins the pool, and begins anew")
                 self._send(policy_id)
             self._reasons.clear()
 
@@ -81,7 +81,7 @@ class ExploiterResets:
 class Matchmaker:
     """Lets the parts of a league act in their order. `sf.run.controllers` makes them.
 
-    waits_for_players: whether a match waits until somebody sits in a seat. say: tells the user.
+    waits_for_players: whether a match waits until somebody sits in a seat.
     """
 
     pool: Pool
@@ -92,7 +92,6 @@ class Matchmaker:
     resets: ExploiterResets
     progress: Progress
     waits_for_players: bool
-    say: Callable[[str], None]
 
     def act_if_due(self) -> None:
         """Take snapshots, see to the seats, reset exploiters, and write the record."""
@@ -119,7 +118,7 @@ class Matchmaker:
         if name not in self.pool.gone:
             self.pool.gone.add(name)
             self.keeper.weigh()
-            self.say(f"league: {name} cannot be loaded ({text}); others are met in its place")
+            say(f"league: {name} cannot be loaded ({text}); others are met in its place")
 
     def learner_has(self, policy_id: int, weights_event: int) -> None:
         """Note which weights a learner has: see `ExploiterResets`."""

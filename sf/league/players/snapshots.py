@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from sf.metrics.progress import Progress
 from sf.shared.recovery import RecoveryMemory
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
+from sf.system.messages import say
 
 DIRECTORY = "league"  # in that of the run
 
@@ -36,13 +37,12 @@ def kept_at(run_dir: Path, name: str) -> Path:
 class Snapshots:
     """Writes the files.
 
-    recoveries: by policy, the state that its learner keeps for a successor. say: tells the user.
+    recoveries: by policy, the state that its learner keeps for a successor.
     """
 
-    def __init__(self, run_dir: Path, recoveries: Sequence[RecoveryMemory], say: Callable[[str], None]) -> None:
+    def __init__(self, run_dir: Path, recoveries: Sequence[RecoveryMemory]) -> None:
         self._run_dir = run_dir
         self._recoveries = recoveries
-        self._say = say
         self._looked_at = [float("-inf")] * len(recoveries)
         self._is_failing = False
 
@@ -66,7 +66,7 @@ class Snapshots:
             path = self.keep(name, remembered)
         except OSError as error:
             if not self._is_failing:
-                self._say(f"league: a snapshot of policy {policy_id} cannot be written ({error}); it is tried again")
+                say(f"league: a snapshot of policy {policy_id} cannot be written ({error}); it is tried again")
             self._is_failing = True
             return None
         self._is_failing = False

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sf.config import Config, ModelConfig
-from sf.config.trust.named_code import require_trusted
+from sf.config.trust import require_trusted
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.field_types import checked
 from sf.envs.seeding import env_seed
@@ -37,6 +37,7 @@ from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.system import gpu
 from sf.system.arrays import SharedArrays
+from sf.system.messages import nobody, said_to
 from sf.system.processes.reports import PlayerFailed, Ready, Reports, Seated
 from sf.system.processes.torch_runtime import configure
 
@@ -62,6 +63,7 @@ class PlayerWorkerArgs:
     counters: CounterRow
 
 
+@said_to(nobody)  # a policy worker says the same
 def player_worker(reports: Reports, args: PlayerWorkerArgs) -> None:
     """Is the body of the process."""
     configure(args.device, args.num_threads, deterministic=False)
@@ -174,7 +176,7 @@ class _Players:
             network.load_state_dict(policy.network.state_dict())
             policy.network = network
         else:
-            acting = acting_of(policy.network, args.model, args.spec, args.bfloat16, args.device, _hush, math.inf)
+            acting = acting_of(policy.network, args.model, args.spec, args.bfloat16, args.device, math.inf)
             self._of_snapshots[seat] = policy.network, acting
         return acting
 
@@ -199,7 +201,3 @@ class _Seated:
         """Take the program where there is one now."""
         if self.acting is not None:
             self.acting.look()
-
-
-def _hush(text: str) -> None:
-    """Say nothing: a policy worker says the same."""

@@ -15,6 +15,7 @@ from sf.league.population.record import PopulationRecord
 from sf.metrics.progress import Progress
 from sf.storage.run_dir import RunDir
 from sf.system.arrays import SharedArrays
+from sf.system.messages import say
 
 Order = Callable[..., None]
 """Called with the policy id and the fields of an order: see `Orders` in sf.learner.orders."""
@@ -24,7 +25,7 @@ class Population:
     """All policies of a run with population-based training.
 
     progress: has the objectives. shaping: `weights` [P, K] of shaped rewards by policy, which rollout workers read when
-    an episode begins. order: sends an order to a learner. say: tells the user.
+    an episode begins. order: sends an order to a learner.
     """
 
     def __init__(
@@ -35,7 +36,6 @@ class Population:
         progress: Progress,
         shaping: SharedArrays | None,
         order: Order,
-        say: Callable[[str], None],
     ) -> None:
         """Begins the record in the run directory, or goes on with it. Raises ValueError where it is damaged."""
         self._rules = config.population
@@ -44,7 +44,6 @@ class Population:
         self._shaping = shaping
         self._shaping_names = list(spec.shaping)
         self._order = order
-        self._say = say
         self._is_failing = False
         self._initial = initial_hyperparameters(config, spec)
         self._record = PopulationRecord(run_dir.path, self._initial)
@@ -89,12 +88,12 @@ class Population:
             sentences = self._record.add(decisions, members, env_steps)
         except OSError as error:
             if not self._is_failing:
-                self._say(f"population: a generation waits until it can be recorded ({error})")
+                say(f"population: a generation waits until it can be recorded ({error})")
             self._is_failing = True
             return False
         self._is_failing = False
         for sentence in sentences:
-            self._say(f"population: {sentence}")
+            say(f"population: {sentence}")
         for decision in decisions:
             self._write_shaping(decision.policy_id)
             self._send(decision.policy_id, copies=decision.copies)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,17 +76,17 @@ class Origin:
             updater.load(self.saved.tensors, self.saved.state["updater"])
 
 
-def origin(args: LearnerArgs, ranks: Ranks, say: Callable[[str], None]) -> Origin:
+def origin(args: LearnerArgs, ranks: Ranks) -> Origin:
     """Returns what a new learner begins with: the state that its predecessor left, else the latest checkpoint."""
     saved = args.recoveries[args.policy_id].read() if args.place.saves else None
     if saved is None and args.place.saves:
-        return last_checkpoint(args, ranks, say)
+        return last_checkpoint(args, ranks)
     return Origin.of(_newest_of_all(saved, ranks))
 
 
-def last_checkpoint(args: LearnerArgs, ranks: Ranks, say: Callable[[str], None]) -> Origin:
+def last_checkpoint(args: LearnerArgs, ranks: Ranks) -> Origin:
     """Returns the latest checkpoint of the run."""
-    path = checkpoint.latest(args.checkpoints, say)
+    path = checkpoint.latest(args.checkpoints)
     return Origin.of(_newest_of_all(None if path is None else checkpoint.load(path), ranks))
 
 

@@ -14,6 +14,7 @@ from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.output_file import is_full
 from sf.storage.run_dir import UNSAVED
+from sf.system.messages import say
 from sf.system.processes.child import FinalError
 from sf.system.processes.reports import Reports, Saved, SaveFailed
 
@@ -119,7 +120,7 @@ class Saver:
             self._milestone_at = seconds + _RETRY_AFTER_S
             return
         self._milestone_at = self._milestone_after(seconds)
-        self._reports.say(f"keeps {path} for good")
+        say(f"keeps {path} for good")
 
     def _milestone_after(self, seconds: float) -> float:
         every_s = self._config.save_milestones_sec

@@ -31,6 +31,7 @@ from sf.learner.gradients.share import Threads
 from sf.learner.loss.iteration import is_normalized_at_once
 from sf.learner.loss.terms import terms_of
 from sf.learner.optimizer.optimizer import Optimizer
+from sf.system.messages import say
 from sf.system.native import programs
 from sf.system.native.library import CompilerError
 from sf.system.native.program_beside import BEGINS_AFTER_S, ProgramBeside
@@ -59,17 +60,15 @@ class CompiledStep(FasterStep):
         action_spec: ActionSpec,
         bfloat16: bool,
         example: Batch,
-        say: Callable[[str], None],
         most_threads: int = 1,
         begins_after_s: float | None = None,
     ) -> None:
-        """example: of an iteration of any size. say: to the user. most_threads: that there are cores for.
+        """example: of an iteration of any size. most_threads: that there are cores for.
         begins_after_s: to make the program where it is not there; None: when it is time in a run."""
         self._config, self._obs_space = config, obs_space
         self._config_seen, self._has_settings = config.learner, True
         self._fixed = Fixed(config.learner, action_spec, bfloat16)
         self._example = example
-        self._say = say
         # Before the policy worker's program, which gains less.
         self._begins_after_s = BEGINS_AFTER_S / 2 if begins_after_s is None else begins_after_s
         self._network: Any = None
@@ -186,7 +185,7 @@ class CompiledStep(FasterStep):
             self._give_up(why_not)
         else:
             times = seconds[own] / seconds[by_program]
-            self._say(f"the learner's step is compiled from here on, which is {times:.1f} times as fast")
+            say(f"the learner's step is compiled from here on, which is {times:.1f} times as fast")
         return trial.keep(outcomes[own if why_not else by_program])
 
     def _inputs(self, network: Any, optimizer: Optimizer, whole: Minibatch) -> StepInputs:
@@ -228,7 +227,7 @@ class CompiledStep(FasterStep):
 
     def _give_up(self, why: str) -> None:
         self._runner = None
-        self._say(f"the learner's step is not compiled ({why}), so it runs with PyTorch's operations")
+        say(f"the learner's step is not compiled ({why}), so it runs with PyTorch's operations")
 
 
 def _is_faster(seconds: float, than: float) -> bool:

@@ -7,7 +7,7 @@ to a quarter of that.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from sf.learner.compiled.outcome import TOLERANCE, Trial, Written
 from sf.learner.loss.terms import terms_of
 from sf.learner.optimizer.optimizer import Optimizer
 from sf.system import gpu
+from sf.system.messages import say
 
 _MOST = 4  # recordings at a time: each keeps the activations of its step
 _IDLE = 1_000  # optimiser steps after which one that none of them took may give way
@@ -40,10 +41,9 @@ class RecordedStep(FasterStep):
     way to the next.
     """
 
-    def __init__(self, bfloat16: bool, say: Callable[[str], None]) -> None:
-        """bfloat16: whether the network runs in it. say: to the user."""
+    def __init__(self, bfloat16: bool) -> None:
+        """bfloat16: whether the network runs in it."""
         self._bfloat16 = bfloat16
-        self._say = say
         self._network: Any = None
         self._optimizer: Optimizer
         self._config: LearnerConfig | None = None  # that the recordings are for
@@ -117,16 +117,14 @@ class RecordedStep(FasterStep):
         except torch.OutOfMemoryError:  # the recordings that are there stay
             self._has_no_memory.add(kind)
             if not self._has_said_so:
-                self._say(f"no memory is left on the GPU to record the learner's step for minibatches of {kind}")
+                say(f"no memory is left on the GPU to record the learner's step for minibatches of {kind}")
             self._has_said_so = True
             return trial.keep(own)
         except RuntimeError as error:
             why = str(error).splitlines()[0]
         self._is_given_up = True
         self._recorded.clear()
-        self._say(
-            f"the learner's step is not recorded for the GPU ({why}), so it runs kernel by kernel, which is slower"
-        )
+        say(f"the learner's step is not recorded for the GPU ({why}), so it runs kernel by kernel, which is slower")
         return trial.keep(own)
 
 

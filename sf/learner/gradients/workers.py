@@ -29,6 +29,7 @@ from sf.model.actor_critic import UnrollOutput
 from sf.model.building import build_model
 from sf.model.inference import write_flat
 from sf.system.arrays import Field, SharedArrays
+from sf.system.messages import say
 
 _ROUNDING = 1e-6
 _MOST_DEATHS = 10  # of workers that are replaced
@@ -56,16 +57,14 @@ class GradientWorkers:
         state_size: int,
         bfloat16: bool,
         policy_id: int = 0,
-        say: Callable[[str], None] = print,
     ) -> None:
         """Forks: the calling process has computed nothing yet, so it has no other threads.
 
-        num_weights: W, of parameters and buffers. state_size: S, of a recurrent state. say: to the user.
+        num_weights: W, of parameters and buffers. state_size: S, of a recurrent state.
         """
         most = count / (count + 1)
         self._share = Share(most)
         self._fixed_share = None if config.sampler.async_rl else most  # so that every run is the same
-        self._say = say
         self._sizes = Sizes.of_share(config, count + 1)
         arrays = SharedArrays([Field("weights", (num_weights,), np.float32)], name="sf-weights")
         self._weights = torch.from_numpy(arrays["weights"])
@@ -143,10 +142,10 @@ class GradientWorkers:
         self._num_deaths += 1
         if self._num_deaths > _MOST_DEATHS:
             self._workers.remove(worker)
-            self._say(f"a gradient worker died, the {self._num_deaths}th: the learner does its part from here on")
+            say(f"a gradient worker died, the {self._num_deaths}th: the learner does its part from here on")
             return
         worker.start(num_threads=1)  # in a fork of this process, whose other threads that one has not
-        self._say("a gradient worker died: the learner did its part, and has started a new one")
+        say("a gradient worker died: the learner did its part, and has started a new one")
 
     def _timed(self, work: Callable[..., Any], *args: Any) -> Any:
         began = time.perf_counter()

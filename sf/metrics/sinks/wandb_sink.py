@@ -12,8 +12,9 @@ import os
 import queue
 import secrets
 import threading
-from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from sf.config import Config
 from sf.metrics.sinks.tensorboard import tag
 from sf.metrics.sinks.writer import VideoRecord
 from sf.storage.run_dir import RunDir, write_atomically
+from sf.system.messages import say
 
 _TIMEOUT_S = 30.0  # of each: reaching the server, and sending the rest at the end
 _MAX_WAITING = 1000  # records
@@ -35,21 +37,18 @@ def require_wandb() -> None:
 
 
 class WandbSink:
-    """One W&B run for all parts of a resumed run: its id is kept in the run directory.
-
-    say: called from another thread with what a person should know.
-    """
+    """One W&B run for all parts of a resumed run: its id is kept in the run directory."""
 
     name = "Weights & Biases"
 
-    def __init__(self, run_dir: RunDir, config: Config, say: Callable[[str], None]) -> None:
+    def __init__(self, run_dir: RunDir, config: Config) -> None:
         self._run_dir = run_dir
         self._config = config
-        self._say = say
         self._waiting: queue.Queue[tuple[dict[str, Any], bool]] = queue.Queue(
             _MAX_WAITING
         )  # and whether it is the last
-        self._thread = threading.Thread(target=self._send, name="wandb", daemon=True)
+        send = partial(copy_context().run, self._send)  # so that its messages are shown where those of the run are
+        self._thread = threading.Thread(target=send, name="wandb", daemon=True)
         self._thread.start()
 
     def write(self, record: dict[str, Any]) -> None:
@@ -80,7 +79,7 @@ class WandbSink:
                     run.log(values)
             run.finish()
         except Exception as error:  # nothing that fails here may end a training run
-            self._say(f"wandb: no more records are sent ({_in_a_line(error)}); training goes on")
+            say(f"wandb: no more records are sent ({_in_a_line(error)}); training goes on")
         while not is_last:  # so that no writer waits for room
             _, is_last = self._waiting.get()
 
@@ -93,15 +92,15 @@ class WandbSink:
             has_key = "WANDB_MODE" in os.environ or wandb.login(prompt=False, verify=False)
             run = self._init(os.environ.get("WANDB_MODE") or ("online" if has_key else "offline"))
         except wandb.Error as error:
-            self._say(f"wandb: the server takes no run ({_in_a_line(error)})")
+            say(f"wandb: the server takes no run ({_in_a_line(error)})")
             wandb.teardown()  # else the id counts as in use
             run = self._init("offline")
         run.define_metric("*", step_metric=tag("env_frames"))  # a resumed run may go back a little
         kept_in = run.settings.sync_dir
         if run.offline:
-            self._say(f"wandb: kept in {kept_in}; to send it: wandb sync {kept_in}")
+            say(f"wandb: kept in {kept_in}; to send it: wandb sync {kept_in}")
         elif run.url:  # none where WANDB_MODE is disabled
-            self._say(f"wandb: {run.url}")
+            say(f"wandb: {run.url}")
         return run
 
     def _init(self, mode: str) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from sf.storage import text_files
 from sf.storage.run_dir import RunDir, write_atomically
+from sf.system.messages import say
 
 
 @dataclass(frozen=True)
@@ -51,13 +52,12 @@ class Sink(Protocol):
 class MetricsWriter:
     """Appends flat records.
 
-    say: told once of each place that takes nothing any more. No place keeps another one from its record, and each
+    Tells the user once of each place that takes nothing any more. No place keeps another one from its record, and each
     further record is a new attempt.
     """
 
-    def __init__(self, run_dir: RunDir, say: Callable[[str], None], sinks: Sequence[Sink] = ()) -> None:
+    def __init__(self, run_dir: RunDir, sinks: Sequence[Sink] = ()) -> None:
         self._run_dir = run_dir
-        self._say = say
         self._sinks = sinks
         self._config = run_dir.config.read_bytes()
         self._failing: set[str] = set()  # places
@@ -80,12 +80,12 @@ class MetricsWriter:
         try:
             self._run_dir.write_summary(summary)
         except OSError as error:
-            self._say(f"metrics: {self._run_dir.summary.name} cannot be written ({error})")
+            say(f"metrics: {self._run_dir.summary.name} cannot be written ({error})")
         for sink in self._sinks:
             try:
                 sink.finish(summary)
             except OSError as error:  # noqa: PERF203  one keeps no other from its end
-                self._say(f"metrics: {sink.name} lacks the summary ({error})")
+                say(f"metrics: {sink.name} lacks the summary ({error})")
 
     def _append_record(self, record: dict[str, Any]) -> None:
         if not self._run_dir.config.exists():  # without it, what is saved from now on could not be resumed
@@ -102,7 +102,7 @@ class MetricsWriter:
         new = [f"{place} lacks {what} ({error})" for place, error in lost.items() if place not in self._failing]
         self._failing = self._failing - places.keys() | lost.keys()
         if new:
-            self._say(f"metrics: {', and '.join(new)}; training goes on, and later ones are tried again")
+            say(f"metrics: {', and '.join(new)}; training goes on, and later ones are tried again")
 
 
 def _append(path: Path, record: dict[str, Any]) -> None:

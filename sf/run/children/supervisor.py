@@ -4,7 +4,7 @@ Consumes   reports of the children, their deaths, their heartbeats.
 Produces   reports for the run; new children in the place of dead ones; a stop in every queue at the end.
 Waits for  a report or a death.
 
-What differs from one kind of child to the next stands in its role: see `sf.run.children.roles.role`.
+What differs from one kind of child to the next stands in its role: see `sf.run.children.role`.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from collections.abc import Callable, Iterable, Sequence
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 
-from sf.run.children.last_save import save_for_learner
 from sf.run.children.living import Event, LivingChildren, Phase
-from sf.run.children.replacing import Replacer
-from sf.run.children.restarts import RestartBudget, RestartBudgets
-from sf.run.children.roles.role import Role
-from sf.run.children.roles.servers import start_fork_servers
-from sf.run.children.roles.table import ROLES
-from sf.run.children.starter import Starter
-from sf.run.children.verdict import ChildError, Death, QueueLostError, failure_after
+from sf.run.children.role import Role
+from sf.run.children.roles import ROLES
+from sf.run.children.servers import start_fork_servers
+from sf.run.children.starter import Replacer, Starter
+from sf.run.children.verdict import ChildError, Death, QueueLostError, RestartBudget, RestartBudgets, failure_after
 from sf.run.children.watchdog import Watchdog
 from sf.run.learner_orders import LearnerOrders
 from sf.run.memory import RunMemory
+from sf.run.parent_saves import save_for_learner
 from sf.storage import checkpoint_names
+from sf.system.messages import said_to
 from sf.system.processes.child import Child
 from sf.system.processes.reports import GivenUp, Killed, SavedFor, Say
 from sf.system.processes.stopping import Signals
@@ -149,7 +148,8 @@ class Supervisor:
         """A learner has ended, and not said that it saved its last state: the one it remembered is all there is."""
         said: list[str] = []
         try:
-            saved = save_for_learner(self._memory, child.idx, said.append)
+            with said_to(said.append):
+                saved = save_for_learner(self._memory, child.idx)
         except (OSError, ValueError) as error:
             self.failure = self.failure or _unsaved(child, error)
             return

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sf import envs
 from sf.envs import EnvOptions, EnvSpec
+from sf.system.messages import warn
 
 _SAID_AFTER_S = 10.0
 
@@ -20,17 +20,14 @@ def describe(env: str, options: EnvOptions) -> EnvSpec:
 
 
 @contextmanager
-def said_where_slow(
-    what: str, say: Callable[[str], None] | None = None, after_s: float = _SAID_AFTER_S
-) -> Iterator[None]:
+def said_where_slow(what: str, after_s: float = _SAID_AFTER_S) -> Iterator[None]:
     """Say what is waited for when the block has taken `after_s`, twice that, four times that and so on."""
     has_ended = threading.Event()
 
     def watch() -> None:
         seconds = waited = after_s
         while not has_ended.wait(waited):
-            line = f"{what} has taken {seconds:.0f} s so far; Ctrl-C ends it"
-            print(line, file=sys.stderr, flush=True) if say is None else say(line)
+            warn(f"{what} has taken {seconds:.0f} s so far; Ctrl-C ends it")
             seconds, waited = 2 * seconds, seconds
 
     watcher = threading.Thread(target=watch, name="said where slow", daemon=True)

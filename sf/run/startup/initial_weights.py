@@ -8,7 +8,7 @@ one that died before it had trained, after a rollback, or when the run is resume
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import torch
@@ -26,8 +26,7 @@ from sf.storage import checkpoint, checkpoint_names
 from sf.storage.checkpoint import MODEL, Checkpoint
 from sf.storage.run_dir import RunDir
 from sf.storage.zoo.places import located
-
-Say = Callable[[str], None]
+from sf.system.messages import nobody, said_to, say
 
 _GO_ON = "leave flags and spaces as they were, name another --experiment, or start over with --restart_behavior restart"
 _OF_THE_UPDATER = ("version", "learning_rate", "max_learning_rate", "skipped_updates")
@@ -37,7 +36,7 @@ class CompleteRunError(ValueError):
     """The run has all that it was to have, so there is nothing to go on with."""
 
 
-def saved_env_steps(plan: Plan, run_dir: RunDir, say: Say) -> list[int | None]:
+def saved_env_steps(plan: Plan, run_dir: RunDir) -> list[int | None]:
     """Of each policy, None where it has no checkpoint. Raises ValueError where what is saved cannot be gone on with."""
     saved_flags = run_dir.saved_flags() or {}
     num_policies = saved_flags.get("num_policies", 1)
@@ -49,7 +48,7 @@ def saved_env_steps(plan: Plan, run_dir: RunDir, say: Say) -> list[int | None]:
     env_steps: list[int | None] = []
     seconds = 0.0
     for policy_id in range(plan.num_policies):
-        file = checkpoint.latest(run_dir.checkpoints_of(policy_id, plan.num_policies), say)
+        file = checkpoint.latest(run_dir.checkpoints_of(policy_id, plan.num_policies))
         if file is None:
             env_steps.append(None)
             continue
@@ -63,7 +62,7 @@ def saved_env_steps(plan: Plan, run_dir: RunDir, say: Say) -> list[int | None]:
     return env_steps
 
 
-def initial_checkpoints(plan: Plan, policy_ids: Collection[int], say: Say) -> dict[int, Checkpoint]:
+def initial_checkpoints(plan: Plan, policy_ids: Collection[int]) -> dict[int, Checkpoint]:
     """What these policies begin with, by policy id; nothing where `init_from` names nothing. Only reads.
 
     Of a run with S policies, policy i takes that with number i modulo S. Raises ValueError where there is no whole
@@ -73,7 +72,7 @@ def initial_checkpoints(plan: Plan, policy_ids: Collection[int], say: Say) -> di
     if source is None:
         return {}
     try:
-        return {policy_id: _begun_from(source, policy_id, plan, say) for policy_id in policy_ids}
+        return {policy_id: _begun_from(source, policy_id, plan) for policy_id in policy_ids}
     except (OSError, FloatingPointError) as error:
         raise ValueError(f"init_from is {source}, which cannot be used ({error}): name another") from None
 
@@ -98,7 +97,8 @@ def write_beginnings(plan: Plan, run_dir: RunDir) -> None:
         if path.exists():
             continue
         source = plan.config.run.init_from
-        saved = _fresh(plan, policy_id) if source is None else _begun_from(source, policy_id, plan, lambda text: None)
+        with said_to(nobody):
+            saved = _fresh(plan, policy_id) if source is None else _begun_from(source, policy_id, plan)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             checkpoint.write(path, saved)
@@ -106,7 +106,7 @@ def write_beginnings(plan: Plan, run_dir: RunDir) -> None:
             raise ValueError(f"{run_dir.path} cannot hold a run ({error}): name another --train_dir") from None
 
 
-def of_resumed(config: Config, run_dir: RunDir, say: Say) -> Config:
+def of_resumed(config: Config, run_dir: RunDir) -> Config:
     """The configuration of a run that has checkpoints of its own: `init_from` stays what it began with."""
     if config.run.init_from is not None:
         say(f"init_from is ignored: {run_dir.path} resumes from its own checkpoints")
@@ -161,10 +161,10 @@ def _require_time_left(plan: Plan, run_dir: RunDir, env_steps: int, seconds: flo
         )
 
 
-def _begun_from(source: str, policy_id: int, plan: Plan, say: Say) -> Checkpoint:
+def _begun_from(source: str, policy_id: int, plan: Plan) -> Checkpoint:
     try:
         path = located(source)
-        file, saved = find_checkpoint(path, policy_id=policy_id % num_policies(path), say=say)
+        file, saved = find_checkpoint(path, policy_id=policy_id % num_policies(path))
         require_fits(
             saved, file, plan, "take a run on the same environment, and give the flags of the model that its run had"
         )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sf import envs
 from sf.config import Config, RunConfig, presets
 from sf.config.older import BEFORE_THE_FLAG
-from sf.config.trust.named_code import TRUST, require_trusted
+from sf.config.trust import TRUST, require_trusted
 from sf.envs import EnvError, EnvOptions
 from sf.envs.custom.given import named_wrappers
 from sf.envs.entries import is_env
@@ -18,6 +18,7 @@ from sf.envs.field_types import checked
 from sf.envs.registry import name_of
 from sf.run.startup.describing import describe
 from sf.storage.run_dir import NOT_SAVED, RunDir
+from sf.system.messages import nobody, said_to
 
 _RESTART = "restart_behavior"
 _OF_A_NETWORK = (
@@ -134,7 +135,8 @@ def _network_of(init_from: str | None) -> dict[str, Any]:
     from sf.storage.zoo.places import located  # noqa: PLC0415
 
     try:
-        file, saved = find_checkpoint(located(init_from), policy_id=0, say=lambda sentence: None)
+        with said_to(nobody):
+            file, saved = find_checkpoint(located(init_from), policy_id=0)
     except (OSError, ValueError, FloatingPointError):
         return {}
     theirs = {**BEFORE_THE_FLAG, **saved.state["config"]}

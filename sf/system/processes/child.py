@@ -22,9 +22,10 @@ from multiprocessing.process import BaseProcess
 from typing import Any, NoReturn
 
 from sf.envs.errors import EnvError, UsageError
+from sf.system.messages import said_to
 from sf.system.processes.creator import die_with_creator
 from sf.system.processes.fork_servers import GONE_WITHIN_S, ForkServer
-from sf.system.processes.reports import Failed, Report, Reports
+from sf.system.processes.reports import Failed, Report, Reports, Say
 from sf.system.processes.stopping import STOP_SIGNALS
 
 _PR_SET_NAME = 15
@@ -122,7 +123,8 @@ def _run(name: str, environ: Mapping[str, str], connection: Connection, body: Ca
     os.set_inheritable(connection.fileno(), False)  # a simulator that outlives this process must not hold it open
     reports = Reports(connection)
     try:
-        body(reports, *args)
+        with said_to(lambda text: reports.send(Say(text))):
+            body(reports, *args)
     except Exception as error:
         _send_error(reports, error)
         raise SystemExit(1) from None

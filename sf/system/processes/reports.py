@@ -43,9 +43,6 @@ class Reports:
         while unsent:
             unsent = unsent[os.write(self._connection.fileno(), unsent) :]
 
-    def say(self, text: str) -> None:
-        self.send(Say(text))
-
     def remark(self, about: str, text: str) -> None:
         self.send(Remark(about, text))
 

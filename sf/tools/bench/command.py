@@ -20,6 +20,7 @@ from rich.text import Text
 from sf.config import Config
 from sf.metrics.display.console import OutputConsole
 from sf.system.machine.cores import num_usable_cores
+from sf.system.messages import said_to
 from sf.tools.commands import cli
 from sf.tools.report.outputs import require_outputs, write_json
 
@@ -160,7 +161,8 @@ def _autotune(config: Config, given: Mapping[str, Any], seconds: float, budget_s
 def _make_programs(plan: Plan) -> None:
     from sf.tools.bench.programs import make_programs  # noqa: PLC0415  torch is slow to import: not for --help
 
-    make_programs(plan, _say)
+    with said_to(_say):
+        make_programs(plan)
 
 
 def _print_layers(plan: Plan, results: dict[str, list[dict[str, Any]]]) -> None:

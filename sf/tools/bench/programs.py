@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -17,20 +16,21 @@ from sf.model.compiled_acting import CompiledActing, acting_of
 from sf.model.inference import inference_model
 from sf.run.plan import Plan
 from sf.system import gpu
+from sf.system.messages import say
 from sf.system.native import kernels
 
 _LOOKS_EVERY_S = 0.1
 
 
-def make_programs(plan: Plan, say: Callable[[str], None]) -> None:
+def make_programs(plan: Plan) -> None:
     """Make those that are not there yet, which takes half a minute of a core each.
 
-    say: to the user, before that takes its time, and when a program is there or cannot be made.
+    Tells the user before that takes its time, and when a program is there or cannot be made.
     """
     is_compiled = plan.device == gpu.HOST and plan.config.sampler.async_rl and plan.config.model.compile is not False
     if not is_compiled or kernels.why_not() is not None:
         return
-    beside = [each for each in (_policys_step(plan, say), _learners_step(plan, say)) if each is not None]
+    beside = [each for each in (_policys_step(plan), _learners_step(plan)) if each is not None]
     try:
         if not all(each.is_settled for each in beside):
             say("networks are compiled first, once for each: half a minute of a core or more")
@@ -43,21 +43,21 @@ def make_programs(plan: Plan, say: Callable[[str], None]) -> None:
             each.close()
 
 
-def _policys_step(plan: Plan, say: Callable[[str], None]) -> CompiledActing | None:
+def _policys_step(plan: Plan) -> CompiledActing | None:
     model, spec = plan.config.model, plan.spec
     action_spec = ActionSpec.of(spec.action_space)
     precision: Literal["bfloat16", "float32"] = "bfloat16" if plan.bfloat16 else "float32"
     network = inference_model(model, spec.obs_space, action_spec, precision, plan.device)
-    acting = acting_of(network, model, spec, plan.bfloat16, plan.device, say, begins_after_s=0.0)
+    acting = acting_of(network, model, spec, plan.bfloat16, plan.device, begins_after_s=0.0)
     return acting if isinstance(acting, CompiledActing) else None
 
 
-def _learners_step(plan: Plan, say: Callable[[str], None]) -> CompiledStep | None:
+def _learners_step(plan: Plan) -> CompiledStep | None:
     config, spec = plan.config, plan.spec
     if not compiled_step.is_for(config.learner, has_memory=plan.state_size > 0):
         return None
     obs_space, action_spec = spec.obs_space, ActionSpec.of(spec.action_space)
     example = Batch.example(spec)
-    step = CompiledStep(config, obs_space, action_spec, plan.bfloat16, example, say, begins_after_s=0.0)
+    step = CompiledStep(config, obs_space, action_spec, plan.bfloat16, example, begins_after_s=0.0)
     Updater(config, obs_space, action_spec, plan.bfloat16, torch.device(plan.device), faster_step=step)
     return step

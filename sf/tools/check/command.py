@@ -12,7 +12,7 @@ from typing import Any
 
 from sf.config import Config
 from sf.envs.custom.given import given_env
-from sf.run.children.roles.servers import start_fork_servers
+from sf.run.children.servers import start_fork_servers
 from sf.system.machine.cores import num_usable_cores
 from sf.tools.check import isolated
 from sf.tools.check.probe import PROBES, Needs, Outcome, Probe

@@ -13,7 +13,7 @@ from multiprocessing import connection, get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-from sf.run.children.roles.servers import NETWORKS, SIMULATORS
+from sf.run.children.servers import NETWORKS, SIMULATORS
 from sf.system.processes.child import Child, start_child
 from sf.system.processes.reports import Probed, Reports
 from sf.tools.check.probe import Outcome, Probe, ProbeError

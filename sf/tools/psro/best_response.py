@@ -14,6 +14,7 @@ from sf.run.startup.initial_weights import CompleteRunError
 from sf.run.trainer import train
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
+from sf.system.messages import said_to
 
 _SAME_SHARE = 1e-6  # shares that differ by less are the same
 
@@ -55,7 +56,8 @@ def train_best_response(
     else:
         if stopped_by in signal.Signals.__members__:
             raise SystemExit(128 + signal.Signals[stopped_by])
-    _, saved = find_trusted(run_dir.path, say=say, is_trusted=config.run.trust)
+    with said_to(say):
+        _, saved = find_trusted(run_dir.path, is_trusted=config.run.trust)
     return saved
 
 

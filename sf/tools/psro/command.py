@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sf.config import Config, RunConfig
 from sf.config.older import BEFORE_THE_FLAG
-from sf.config.trust.named_code import TRUST, require_trusted
+from sf.config.trust import TRUST, require_trusted
 from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.tools.commands import cli

@@ -16,11 +16,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from sf.config.trust.named_code import TRUST, require_trusted
+from sf.config.trust import TRUST, require_trusted
 from sf.metrics.display.console import OutputConsole
 from sf.metrics.readable import number
 from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
+from sf.system.messages import said_to
 from sf.system.processes.stopping import caught_signals
 from sf.tools.commands import cli
 from sf.tools.report.groups import shown
@@ -108,7 +109,7 @@ def _sweep(flags: SweepFlags) -> int:
 
     say = console.say
 
-    with run_lock.held(directory, say, flag="train_dir"), caught_signals() as signals:
+    with said_to(say), run_lock.held(directory, flag="train_dir"), caught_signals() as signals:
         make_directory(directory)
         with Live(console=console, auto_refresh=False, transient=True) as live:
             csv_errors: set[str] = set()

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sf.config import Config, presets, unique_keys
-from sf.config.trust.named_code import TRUST
+from sf.config import Config, presets
+from sf.config.trust import TRUST
 from sf.envs.field_types import checked
 from sf.run.startup.starting_flags import make_config
 from sf.tools.commands import cli
@@ -124,7 +124,7 @@ def read_yaml(path: Path, keys: Sequence[str]) -> dict[str, Any]:
     """The file of a sweep or a search. Raises ValueError where it is no YAML mapping, has a key twice, or has other
     keys than `keys`.
     """
-    sweep = unique_keys.parse(presets.read(path), str(path))
+    sweep = presets.parse_yaml(presets.read(path), str(path))
     if not isinstance(sweep, dict) or not set(sweep) <= set(keys):
         raise ValueError(f"{path} must be a YAML mapping with the keys {', '.join(keys)} and no other")
     return sweep

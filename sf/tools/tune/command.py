@@ -18,12 +18,13 @@ import tyro
 
 from sf import envs
 from sf.config import Config
-from sf.config.trust.named_code import TRUST, require_trusted
+from sf.config.trust import TRUST, require_trusted
 from sf.envs.errors import UsageError
 from sf.envs.field_types import checked
 from sf.metrics.display.console import OutputConsole
 from sf.storage import run_lock
 from sf.system.machine import extras
+from sf.system.messages import said_to
 from sf.system.processes.stopping import caught_signals
 from sf.tools.commands import cli
 from sf.tools.sweep.launchers import launcher as launchers
@@ -120,7 +121,7 @@ def _search(flags: TuneFlags, search: Search, directory: Path, end: int, launche
 
     say = console.say
 
-    with run_lock.held(directory, say, flag="train_dir"), caught_signals() as signals:
+    with said_to(say), run_lock.held(directory, flag="train_dir"), caught_signals() as signals:
         make_directory(directory)
         places = min(launcher.places, search.num_trials * len(search.seeds))
         study = open_study(search, directory, end, flags.seed, places)

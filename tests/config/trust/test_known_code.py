@@ -10,10 +10,10 @@ import pytest
 from runs import train
 
 from sf import load_policy, make_config
-from sf.config.trust import known_code
-from sf.config.trust.known_code import NamedCode
+from sf.config.trust import NamedCode, known_code, known_code_path, remember_code
 from sf.evaluation.play.contestants import find_policies
 from sf.storage import checkpoint
+from sf.system.messages import said_to
 
 OWN = NamedCode("env", "own:Env", "{}", "/home/me/own.py")
 MODULE = """
@@ -41,7 +41,8 @@ def _of_a_new_user(tmp_path, monkeypatch):
 
 def remember(*code):
     said = []
-    known_code.remember(code, said.append)
+    with said_to(said.append):
+        remember_code(code)
     return said
 
 
@@ -71,46 +72,42 @@ def test_a_run_of_ones_own_is_evaluated_exported_and_resumed_without_a_further_w
         sys.modules.pop("own", None)
         monkeypatch.chdir("archive")
         monkeypatch.setattr("sys.path", [path for path in sys.path if path != str(tmp_path)])
-        with pytest.raises(ValueError, match="names env 'own:Env' and encoder 'own:Net': that is code"):
+        with pytest.raises(ValueError, match="env 'own:Env' and encoder 'own:Net'"):
             load_policy("../alone.safetensors")
     finally:
         sys.modules.pop("own", None)
 
 
 def test_what_is_remembered_is_known_and_written_down_once():
-    assert known_code.load() == set()
+    assert known_code() == set()
     for _ in range(2):
         assert remember(OWN, OWN._replace(flag="encoder", env_kwargs=None)) == []
-    assert known_code.load() == {OWN, OWN._replace(flag="encoder", env_kwargs=None)}
-    lines = known_code.path().read_text().splitlines()
+    assert known_code() == {OWN, OWN._replace(flag="encoder", env_kwargs=None)}
+    lines = known_code_path().read_text().splitlines()
     assert json.loads(lines[0]) == OWN._asdict()
     assert len(lines) == 2
-    assert known_code.path().stat().st_mode & 0o777 == 0o600
-    assert known_code.path().parent.stat().st_mode & 0o777 == 0o700
+    assert known_code_path().stat().st_mode & 0o777 == 0o600
+    assert known_code_path().parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_what_others_could_have_written_does_not_count():
     remember(OWN)
     for mode in (0o620, 0o602, 0o666):
-        known_code.path().chmod(mode)
-        assert known_code.load() == set()
-    known_code.path().chmod(0o600)
-    assert known_code.load() == {OWN}
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
-def test_what_belongs_to_another_user_does_not_count():
-    remember(OWN)
-    os.chown(known_code.path(), 12345, 12345)
-    assert known_code.load() == set()
+        known_code_path().chmod(mode)
+        assert known_code() == set()
+    known_code_path().chmod(0o600)
+    assert known_code() == {OWN}
+    if os.getuid() == 0:  # only root can give a file away
+        os.chown(known_code_path(), 12345, 12345)
+        assert known_code() == set()
 
 
 def test_lines_that_are_none_are_left_out():
     remember(OWN)
     lines = ["", "{", "[]", "{}", '{"flag": ["env"], "name": "a:b", "env_kwargs": null, "file": "c"}']
-    with known_code.path().open("a") as file:
+    with known_code_path().open("a") as file:
         file.write("\n".join(lines) + "\n")
-    assert known_code.load() == {OWN}
+    assert known_code() == {OWN}
 
 
 def test_without_a_place_to_write_to_it_says_what_that_means(tmp_path, monkeypatch):
@@ -119,4 +116,4 @@ def test_without_a_place_to_write_to_it_says_what_that_means(tmp_path, monkeypat
     (said,) = remember(OWN)
     assert said.startswith("env 'own:Env' cannot be remembered (")
     assert "--trust true" in said
-    assert known_code.load() == set()
+    assert known_code() == set()

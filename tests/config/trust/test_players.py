@@ -41,7 +41,7 @@ def test_a_snapshot_in_the_league_of_a_run(tmp_path, flag):
     players._args = SimpleNamespace(
         directory=tmp_path, opponents={}, model=Config().model, trusts=False, device="cpu", seed=0, seed_key=(0, 0)
     )
-    with pytest.raises(ValueError, match=f"names {flag} '{NET}': that is code.* add --trust true"):
+    with pytest.raises(ValueError, match=f"names {flag} '{NET}'.* --trust true"):
         players._load("policy_00_000000000064", seat=0, turn=1)
 
 
@@ -50,14 +50,14 @@ def test_a_player_of_a_run_whose_copy_names_no_code(tmp_path):
     run = tmp_path / "run"
     plant(kept_at(run, _file_name(str(tmp_path / "theirs.safetensors"))))
     flags = {"env": "toy_match_rps", "past_share": 0.5, "players": (str(tmp_path / "theirs.safetensors"),)}
-    with pytest.raises(ValueError, match=f"names encoder '{NET}': that is code.* add --trust true"):
+    with pytest.raises(ValueError, match=f"names encoder '{NET}'.* --trust true"):
         make_plan(Config().replace(**flags, train_dir=str(tmp_path), experiment="run"))
 
 
 def test_the_policy_that_a_response_is_to(tmp_path):
     pin(tmp_path, {"run": "a"}, untrained("toy_match_rps"))
     plant(tmp_path / EXPLOITED, encoder=NET)
-    with pytest.raises(ValueError, match=f"names encoder '{NET}': that is code.* add --trust true"):
+    with pytest.raises(ValueError, match=f"names encoder '{NET}'.* --trust true"):
         pin(tmp_path, {"run": "a"}, untrained("toy_match_rps"))
     assert pin(tmp_path, {"run": "a"}, untrained("toy_match_rps"), is_trusted=True).state["config"]["encoder"] == NET
 
@@ -80,5 +80,5 @@ def test_a_policy_of_a_search(tmp_path):
             settings={},
         ),
     )
-    with pytest.raises(ValueError, match=f"names encoder '{NET}': that is code.* add --trust true"):
+    with pytest.raises(ValueError, match=f"names encoder '{NET}'.* --trust true"):
         Search(tmp_path, Config(), judge=None, solver="nash", is_warm=False, settings={})

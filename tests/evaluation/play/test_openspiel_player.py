@@ -120,7 +120,7 @@ def test_what_a_bot_cannot_play_is_said(name, env, reason):
 
 
 def test_a_bot_is_no_code_of_the_user(tmp_path, monkeypatch):
-    from sf.config.trust.named_code import named_code  # noqa: PLC0415
+    from sf.config.trust import named_code  # noqa: PLC0415
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "openspiel.py").write_text("")

@@ -47,7 +47,6 @@ class Leagues:
         self.num_policies = num_policies
         self.learners = [Learner() for _ in range(num_policies)]
         self.ordered = []
-        self.said = []
         self.loading_s = 0.0
         self.reference = {}
         self.journal = Journal(run_dir)
@@ -74,7 +73,7 @@ class Leagues:
         )
         progress = SimpleNamespace(has_begun=True, policies=self.learners)
         self.league = make_matchmaker(
-            memory, progress, lambda policy_id, **order: self.ordered.append((policy_id, order)), self.said.append
+            memory, progress, lambda policy_id, **order: self.ordered.append((policy_id, order))
         )
         return self.league
 
@@ -243,7 +242,7 @@ def test_a_player_that_takes_long_to_load_keeps_its_seat_so_long_that_loading_st
     assert leagues.seats.tables["turn"].tolist() == [2, 2]
 
 
-def test_a_seat_whose_player_cannot_be_loaded_or_no_more_is_never_open(leagues):
+def test_a_seat_whose_player_cannot_be_loaded_or_no_more_is_never_open(leagues, said):
     league = leagues.start(players={"gone": None, "lost": None, "here": None}, seats=1)
     seats = leagues.seats
     had_seat = set()
@@ -261,7 +260,7 @@ def test_a_seat_whose_player_cannot_be_loaded_or_no_more_is_never_open(leagues):
             leagues.load_all()
     assert leagues.seated == {"here"}
     assert had_seat > {"gone", "here"}
-    assert sorted("gone" in said for said in leagues.said) == [False, True]  # each is said once
+    assert sorted("gone" in sentence for sentence in said) == [False, True]  # each is said once
     leagues.end(((0, idx_of(leagues, "gone")), (1.0, 0.0)))
     assert [row["kind"] for row in leagues.rows()] == ["player"] * 3
 
@@ -285,7 +284,7 @@ def test_where_no_player_can_be_loaded_a_run_against_players_alone_is_over_and_a
     assert [*league.pool.idx][2:] == ["policy_00_000000000064", "policy_00_000000000128"]
 
 
-def test_the_record_has_every_match_once_also_where_the_disk_was_full(leagues, full_disk):
+def test_the_record_has_every_match_once_also_where_the_disk_was_full(leagues, full_disk, said):
     league = leagues.start(players={"random": None})
     leagues.settle()
     leagues.learners[0].env_steps = 77
@@ -294,7 +293,7 @@ def test_the_record_has_every_match_once_also_where_the_disk_was_full(leagues, f
     with full_disk():
         league.write()
         league.end()
-    assert len(leagues.said) == 1
+    assert len(said) == 1
     leagues.note(((player, 0), (0.5, 0.5)))
     league.write()
     league.write()
@@ -482,7 +481,7 @@ def play(leagues, num_won, num_lost=0):
     leagues.league.act_if_due()
 
 
-def test_an_exploiter_that_wins_joins_the_pool_and_begins_anew_once_the_record_says_so(exploited, full_disk):
+def test_an_exploiter_that_wins_joins_the_pool_and_begins_anew_once_the_record_says_so(exploited, full_disk, said):
     leagues = exploited
     assert [player.policy for player in leagues.league.pool.players] == [0]  # no snapshots of exploiters by time
     assert leagues.league.metrics()["policy_01/league/beginnings"] == 0
@@ -508,7 +507,7 @@ def test_an_exploiter_that_wins_joins_the_pool_and_begins_anew_once_the_record_s
     assert leagues.learners[EXPLOITER].num_waited_for  # it has begun anew
     kinds = [row["kind"] for row in leagues.rows()]
     assert (kinds.count("anew"), kinds.count("player")) == (1, 2)
-    assert any("exploiter 1 has won" in said for said in leagues.said)
+    assert any("exploiter 1 has won" in sentence for sentence in said)
 
 
 def test_what_its_earlier_self_has_played_does_not_count(exploited):
@@ -547,7 +546,7 @@ def test_a_resumed_run_knows_that_an_exploiter_has_begun(exploited):
     assert league.metrics()["policy_01/league/win_rate"] == 1.0
 
 
-def test_an_exploiter_that_does_not_win_begins_anew_after_its_env_steps_also_after_a_resume(tmp_path):
+def test_an_exploiter_that_does_not_win_begins_anew_after_its_env_steps_also_after_a_resume(tmp_path, said):
     leagues = Leagues(tmp_path, num_policies=2)
     leagues.start(exploiters=1, exploiter_env_steps=300)
     play(leagues, 0, 61)
@@ -557,7 +556,7 @@ def test_an_exploiter_that_does_not_win_begins_anew_after_its_env_steps_also_aft
     leagues.learners[EXPLOITER].train_to(310)
     leagues.league.act_if_due()
     assert [order["weights_event"] for _, order in leagues.ordered] == [1]
-    assert any("exploiter 1 has not won in exploiter_env_steps" in said for said in leagues.said)
+    assert any("exploiter 1 has not won in exploiter_env_steps" in sentence for sentence in said)
     leagues.league.learner_has(EXPLOITER, 1)
     leagues.league.write()
     leagues.start(exploiters=1, exploiter_env_steps=300)  # counts from its beginning, not from the resume

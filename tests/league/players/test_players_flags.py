@@ -92,7 +92,7 @@ def test_a_player_whose_original_is_gone_is_the_copy_in_the_directory_of_the_run
     saved = untrained(DUEL["env"])
     checkpoint.write(original, saved)
     assert list(make_plan(Config().replace(**flags)).entrants) == [name]
-    Snapshots(tmp_path / "run", [], print).keep(name, saved)  # as a run does when it begins
+    Snapshots(tmp_path / "run", []).keep(name, saved)  # as a run does when it begins
     original.unlink()
     entrant = make_plan(Config().replace(**flags)).entrants[name]
     assert f"{name}.safetensors plays in its place" in capsys.readouterr().err
@@ -135,7 +135,7 @@ def test_who_has_joined_a_run_is_held_as_it_was_then(tmp_path, capsys):
     original, earlier, later = tmp_path / "good.safetensors", *(untrained(DUEL["env"], seed=seed) for seed in (0, 1))
     run_dir = tmp_path / "run"
     name = find_name(original)
-    joined = [Player("random"), Snapshots(run_dir, [], print).keep_entrant(name, earlier)]
+    joined = [Player("random"), Snapshots(run_dir, []).keep_entrant(name, earlier)]
     record.append(run_dir / record.NAME, [*joined, Reference({"own:x": 900.0})])
     players = [{"name": "random", "rating": {"mean": 250}}]
     players += [{"name": "x", "rating": {"mean": 700}, "env_steps": 3, "weights": checkpoint.weights_of(earlier)}]
@@ -163,7 +163,7 @@ def test_a_run_of_an_earlier_version_goes_on_with_the_policy_that_it_has_met(tmp
     for i, each in enumerate(saved):
         checkpoint.save(other / "checkpoints" / f"policy_{i:02d}", each, 10, keep=2)
     (other / "config.yaml").write_text(f"env: {DUEL['env']}\nnum_policies: 2\n")
-    Snapshots(run_dir, [], print).keep("runs_other", saved[0])
+    Snapshots(run_dir, []).keep("runs_other", saved[0])
     flags = {**DUEL, "players": (str(other),), "train_dir": str(tmp_path), "experiment": "run"}
     assert [*make_plan(Config().replace(**flags)).entrants] == ["runs_other"]
     flags["restart_behavior"] = "overwrite"
@@ -205,7 +205,7 @@ def test_of_a_run_with_several_policies_all_play(tmp_path, capsys):
     with pytest.raises(ValueError, match="opponent_weights has 2 numbers"):
         make_plan(Config().replace(**flags, opponent_weights=(1.0, 1.0)))
     for name, each in saved.items():
-        Snapshots(tmp_path / "run", [], print).keep(name, each)
+        Snapshots(tmp_path / "run", []).keep(name, each)
     shutil.rmtree(other)
     assert [*make_plan(Config().replace(**flags)).entrants] == [*saved, "random"]
     assert capsys.readouterr().err.count("plays in its place") == 2

@@ -22,7 +22,7 @@ def begin(tmp_path):
     def begin(**shaping):
         spec = SimpleNamespace(**{**vars(described), "shaping": shaping})
         weights = SharedArrays([Field("weights", (2, len(shaping)), "float32")])
-        population = Population(config, spec, RunDir(tmp_path), None, weights, lambda *args, **fields: None, print)
+        population = Population(config, spec, RunDir(tmp_path), None, weights, lambda *args, **fields: None)
         return population.hyperparameters_of_learner(0), weights["weights"].tolist()
 
     return begin
@@ -48,7 +48,7 @@ def copied(tmp_path):
         progress = SimpleNamespace(has_begun=True, policies=policies)
         orders = {}
         population = Population(
-            config, spec, RunDir(tmp_path), progress, None, lambda idx, **order: orders.update({idx: order}), print
+            config, spec, RunDir(tmp_path), progress, None, lambda idx, **order: orders.update({idx: order})
         )
         population.evolve_if_due()  # nothing is due at 0
         for policy_id, own in enumerate(episodes):

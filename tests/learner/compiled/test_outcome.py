@@ -28,12 +28,8 @@ PICTURE = {"obs": box(72, 96, 3, high=255)}
 DOOM = PICTURE | {"measurements": box(5)}
 BOARD = {"obs": Planes(3, 6, 7), "action_mask": gym.spaces.Box(0, 1, (7,), np.int8)}
 NETWORKS = {
-    "vector": ("vector", {"obs": box(4)}, ActionSpec((3,), 0), {}),
     "continuous": ("continuous", {"obs": box(11)}, ActionSpec((), 3), {}),
-    "atari": ("atari", {"obs": box(84, 84, 4, high=255)}, ActionSpec((6,), 0), {}),
-    "image": ("image", {"obs": box(32, 32, 3, high=255)}, ActionSpec((5,), 0), {}),
     "image_continuous": ("image_continuous", PICTURE, ActionSpec((), 3), {}),
-    "doom": ("doom", PICTURE, ActionSpec((3, 2), 0), {}),
     "doom_battle": ("doom_battle", DOOM, ActionSpec((3, 3, 2, 8), 0), {}),
     "doom_battle with an LSTM": ("doom_battle", DOOM, ActionSpec((3, 3, 2, 8), 0), {"core": "lstm"}),
     "symbols": ("symbols", {"obs": box(7, 7, 3, high=10)}, ActionSpec((7,), 0), {}),
@@ -120,19 +116,17 @@ class Steps:
         return Outcome(self.own.results, Written(weights | {name: before.weights[name]}, moments))
 
 
-@pytest.fixture(scope="module", params=[0, 2], ids=["the first step", "the third step"])
-def num_steps_before(request):
-    return request.param
+WAYS = {"float32, first step": (False, 0), "bfloat16, first step": (True, 0), "bfloat16, third step": (True, 2)}
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["float32", "bfloat16"])
-def bfloat16(request):
+@pytest.fixture(scope="module", params=WAYS.values(), ids=WAYS)
+def way(request):
     return request.param
 
 
 @pytest.fixture(scope="module", params=NETWORKS)
-def steps(request, bfloat16, num_steps_before):
-    return Steps(request.param, bfloat16, num_steps_before)
+def steps(request, way):
+    return Steps(request.param, *way)
 
 
 def test_a_step_agrees_with_itself_with_its_samples_in_another_order_and_without_loops(steps, monkeypatch):

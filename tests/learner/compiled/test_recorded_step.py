@@ -36,8 +36,7 @@ class Learner:
         self.space, self.spec, own_flags = CASES[case]
         self.device = device
         self.config = Config().replace(**FLAGS | own_flags | flags)
-        self.said = []
-        self.recorded = RecordedStep(False, self.said.append) if is_recorded else None
+        self.recorded = RecordedStep(False) if is_recorded else None
         torch.manual_seed(0)
         self.updater = self.new_updater()
 
@@ -73,11 +72,11 @@ def assert_same(found, expected):
     ],
     ids=str,
 )
-def test_recorded_steps_do_what_the_learners_own_do(case, flags, device):
+def test_recorded_steps_do_what_the_learners_own_do(case, flags, device, said):
     recorded, own = Learner(device, case, **flags), Learner(device, case, is_recorded=False, **flags)
     for learner in (recorded, own):
         learner.train(4)
-    assert not recorded.said
+    assert not said
     assert len(recorded.recorded._recorded) == 1
     assert_same(recorded, own)
 
@@ -133,7 +132,7 @@ def test_what_changes_during_a_run_is_followed(device):
     assert not set(map(id, before.values())) & set(map(id, learners[0].recorded._recorded.values()))
 
 
-def test_a_restored_learner_and_one_that_is_rolled_back_go_on(device):
+def test_a_restored_learner_and_one_that_is_rolled_back_go_on(device, said):
     learners = [Learner(device, is_recorded=is_recorded) for is_recorded in (True, False)]
     for learner in learners:
         learner.train(2)
@@ -146,7 +145,7 @@ def test_a_restored_learner_and_one_that_is_rolled_back_go_on(device):
         learner.updater.load(tensors, state)
         learner.updater.take_over(diverged, 0.5)
         learner.train(2, first_seed=5)
-    assert not learners[0].said
+    assert not said
     assert_same(*learners)
 
 
@@ -162,7 +161,7 @@ def test_a_step_that_is_not_finite_changes_nothing_and_is_counted(device):
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items() if "normalizer" not in name)
 
 
-def test_a_recording_that_fails_or_differs_is_one_sentence_and_the_step_is_the_learners_own(device, monkeypatch):
+def test_a_recording_that_fails_or_differs_is_one_sentence_and_the_step_is_the_learners_own(device, monkeypatch, said):
     def fail(self, function):
         raise RuntimeError("operation not permitted when stream is capturing\nmore")
 
@@ -175,27 +174,28 @@ def test_a_recording_that_fails_or_differs_is_one_sentence_and_the_step_is_the_l
 
     for stand_in, reason in (type("Fails", (), {"__init__": fail}), "not permitted"), (Differs, "results differ"):
         monkeypatch.setattr(gpu, "Recording", stand_in)
+        said.clear()
         learner = Learner(device)
         learner.train(3)
-        assert len(learner.said) == 1
-        assert reason in learner.said[0]
+        assert len(said) == 1
+        assert reason in said[0]
         own = Learner(device, is_recorded=False)
         own.train(3)
         assert_same(learner, own)
 
 
-def test_a_network_that_replaces_its_tensors_is_not_recorded(device, monkeypatch):
+def test_a_network_that_replaces_its_tensors_is_not_recorded(device, monkeypatch, said):
     numbers = iter(range(1000))
     monkeypatch.setattr(recorded_step, "_places", lambda network, optimizer: [next(numbers)])
     learner, own = Learner(device), Learner(device, is_recorded=False)
     for each in (learner, own):
         each.train(3)
-    assert len(learner.said) == 1
-    assert "other tensors in the place of its weights" in learner.said[0]
+    assert len(said) == 1
+    assert "other tensors in the place of its weights" in said[0]
     assert_same(learner, own)
 
 
-def test_where_there_is_no_memory_the_others_stay_until_they_are_out_of_use(device, monkeypatch):
+def test_where_there_is_no_memory_the_others_stay_until_they_are_out_of_use(device, monkeypatch, said):
     recording, kind, is_full = gpu.Recording, ["a"], [False]
 
     def full_or_not(function):
@@ -217,7 +217,7 @@ def test_where_there_is_no_memory_the_others_stay_until_they_are_out_of_use(devi
         recorded.train(1)
         own.train(1)
         assert set(recorded.recorded._recorded) == there
-    (sentence,) = recorded.said
+    (sentence,) = said
     assert sentence == "no memory is left on the GPU to record the learner's step for minibatches of b"
     assert_same(recorded, own)
 

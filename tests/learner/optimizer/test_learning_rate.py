@@ -26,17 +26,11 @@ def test_an_adaptive_rate_falls_after_large_updates_and_rises_after_small_ones(k
     assert kl_adaptive(0.001, kl, 0.01, 1e-6, 1.0) == pytest.approx(0.001 * factor)
 
 
-def test_an_adaptive_rate_stays_within_its_bounds():
+def test_an_adaptive_rate_stays_within_its_bounds_also_where_they_have_changed_and_ignores_a_kl_that_is_nan():
     assert kl_adaptive(1e-4, 1.0, 0.01, 0.9e-4, 1.1e-4) == 0.9e-4
     assert kl_adaptive(1e-4, 0.0, 0.01, 0.9e-4, 1.1e-4) == 1.1e-4
-
-
-def test_an_adaptive_rate_follows_bounds_that_have_changed():
     assert kl_adaptive(1e-3, 0.01, 0.01, 1e-6, 1e-4) == 1e-4
     assert kl_adaptive(1e-5, 0.01, 0.01, 1e-4, 1e-3) == 1e-4
-
-
-def test_an_adaptive_rate_ignores_a_kl_that_is_nan():
     assert kl_adaptive(1e-4, math.nan, 0.01, 1e-6, 1.0) == 1e-4
 
 

@@ -315,7 +315,7 @@ def test_the_last_reports_of_a_worker_that_is_killed_with_others_are_heard(run):
 def test_for_a_learner_whose_last_save_failed_the_parent_tries_it_but_not_after_divergence(
     run, monkeypatch, while_saving, has_room
 ):
-    def save_for_learner(memory, policy_id, say):
+    def save_for_learner(memory, policy_id):
         if not has_room:
             raise OSError("No space left on device")
         return Path("checkpoint_000001_000000000640.safetensors")

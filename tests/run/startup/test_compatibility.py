@@ -120,14 +120,11 @@ def saved_run(tmp_path, tensors=None, **state):
     return run_dir
 
 
-def test_a_run_goes_on_with_its_own_network(tmp_path):
-    assert saved_env_steps(plan_of(), saved_run(tmp_path), print) == [1234]
-
-
-def test_a_run_does_not_go_on_with_another_activation(tmp_path):
-    sentence = r"differ in nonlinearity\): leave flags and spaces as they were, .*, or start over with --restart"
-    with pytest.raises(ValueError, match=sentence):
-        saved_env_steps(plan_of(nonlinearity="tanh"), saved_run(tmp_path), print)
+def test_a_run_goes_on_with_its_own_network_alone(tmp_path):
+    run_dir = saved_run(tmp_path)
+    assert saved_env_steps(plan_of(), run_dir) == [1234]
+    with pytest.raises(ValueError, match=r"differ in nonlinearity\): .*--restart"):
+        saved_env_steps(plan_of(nonlinearity="tanh"), run_dir)
 
 
 @pytest.mark.parametrize(
@@ -135,34 +132,30 @@ def test_a_run_does_not_go_on_with_another_activation(tmp_path):
     [
         {"seconds": None},
         {"seconds": "long"},
-        {"trained_steps": None},
         {"updater": None},
         {"updater": {"version": 7}},
         {"config": None},
         {"tensors": untrained("toy_identity").tensors},
-        {"tensors": {}},
         {"tensors": {**untrained("toy_identity").tensors, "rng": torch.zeros(3, dtype=torch.uint8)}},
         {"tensors": {**untrained("toy_identity").tensors, "rng": torch.zeros(5056)}},
     ],
 )
 def test_a_run_does_not_go_on_with_a_checkpoint_that_lacks_a_part(tmp_path, state):
     with pytest.raises(ValueError, match=r"checkpoint_000001_000000001234\.safetensors (lacks|does not say)"):
-        saved_env_steps(plan_of(), saved_run(tmp_path, **state), print)
+        saved_env_steps(plan_of(), saved_run(tmp_path, **state))
 
 
-def test_a_run_keeps_its_optimiser(tmp_path):
+def test_a_run_keeps_its_optimiser_which_is_adam_where_none_is_named(tmp_path):
     run_dir, plan = saved_run(tmp_path), plan_of()
     other = dataclasses.replace(plan, config=plan.config.replace(optimizer="muon"))
-    with pytest.raises(ValueError, match=r"^optimizer is muon, but .* was trained by adam, .*: keep adam, or begin"):
-        saved_env_steps(other, run_dir, print)
-
-
-def test_a_checkpoint_that_names_no_optimiser_is_of_adam(tmp_path):
+    with pytest.raises(ValueError, match=r"optimizer is muon, but .* adam"):
+        saved_env_steps(other, run_dir)
     config = {name: value for name, value in untrained("toy_identity").state["config"].items() if name != "optimizer"}
-    assert saved_env_steps(plan_of(), saved_run(tmp_path, config=config), print) == [1234]
+    older = saved_run(tmp_path / "older", config=config)  # from before there was another than adam
+    assert saved_env_steps(plan, older) == [1234]
 
 
 def test_an_optimiser_that_this_pytorch_does_not_have_is_refused_before_anything_starts(monkeypatch):
     monkeypatch.delattr(torch.optim, "Muon", raising=False)
-    with pytest.raises(ValueError, match=r"^optimizer is muon, which PyTorch has since version 2\.9, and this one is "):
+    with pytest.raises(ValueError, match=r"optimizer is muon, .* 2\.9"):
         plan_of(optimizer="muon")

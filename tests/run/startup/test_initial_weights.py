@@ -8,7 +8,6 @@ import pytest
 import torch
 import yaml
 from allocated import allocate, learner_args
-from recorded_reports import RecordedReports
 from runs import FAST, train_here
 from untrained import untrained
 
@@ -46,17 +45,17 @@ def plan_of(*flags, env="toy_identity"):
 
 
 def begun(*flags, env="toy_identity"):
-    """What each policy begins with, and what is said."""
-    plan, said = plan_of(*flags, env=env), []
-    return initial_weights.initial_checkpoints(plan, range(plan.num_policies), said.append), said
+    """What each policy begins with."""
+    plan = plan_of(*flags, env=env)
+    return initial_weights.initial_checkpoints(plan, range(plan.num_policies))
 
 
 def has_weights_of(initial, seed):
     return all(torch.equal(initial.tensors[name], value) for name, value in trained(seed).tensors.items())
 
 
-def test_a_policy_begins_with_weights_and_normalisers_and_nothing_else(tmp_path):
-    found, said = begun("--init_from", source_run(tmp_path / "a", 1), "--learning_rate", "0.5")
+def test_a_policy_begins_with_weights_and_normalisers_and_nothing_else(tmp_path, said):
+    found = begun("--init_from", source_run(tmp_path / "a", 1), "--learning_rate", "0.5")
     assert has_weights_of(found[0], seed=1)
     assert {name.split("/")[0] for name in found[0].tensors} == {"model", "rng"}  # no moments
     state = found[0].state
@@ -71,8 +70,8 @@ def test_a_policy_begins_with_weights_and_normalisers_and_nothing_else(tmp_path)
 def test_the_random_numbers_are_those_of_the_seed_and_nobody_elses_change(tmp_path):
     source = source_run(tmp_path / "a", 1)
     before = torch.get_rng_state()
-    rng = {seed: begun("--init_from", source, "--seed", seed)[0][0].tensors["rng"] for seed in ("3", "4")}
-    again = begun("--init_from", source, "--seed", "3")[0][0].tensors["rng"]
+    rng = {seed: begun("--init_from", source, "--seed", seed)[0].tensors["rng"] for seed in ("3", "4")}
+    again = begun("--init_from", source, "--seed", "3")[0].tensors["rng"]
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(rng["3"], again)
     assert not torch.equal(rng["3"], rng["4"])
@@ -83,14 +82,14 @@ def test_the_random_numbers_are_those_of_the_seed_and_nobody_elses_change(tmp_pa
     [((7,), [7, 7, 7]), ((7, 8, 9), [7, 8, 9]), ((7, 8), [7, 8, 7]), ((5, 6, 7, 8), [5, 6, 7])],
 )
 def test_policies_begin_with_those_of_their_numbers(tmp_path, sources, begun_with):
-    found, _ = begun("--init_from", source_run(tmp_path / "a", *sources), "--num_policies", "3")
+    found = begun("--init_from", source_run(tmp_path / "a", *sources), "--num_policies", "3")
     assert [has_weights_of(found[policy_id], seed) for policy_id, seed in enumerate(begun_with)] == [True] * 3
 
 
 def test_all_policies_begin_with_a_checkpoint_that_is_named_itself(tmp_path):
     source_run(tmp_path / "a", 7, 8)
     (file,) = (tmp_path / "a" / "checkpoints" / "policy_01").iterdir()
-    found, _ = begun("--init_from", str(file), "--num_policies", "2")
+    found = begun("--init_from", str(file), "--num_policies", "2")
     assert has_weights_of(found[0], seed=8)
     assert has_weights_of(found[1], seed=8)
 
@@ -128,12 +127,12 @@ def test_what_is_no_checkpoint_is_refused_before_anything_is_touched(tmp_path):
 def test_a_learner_that_is_replaced_before_it_has_trained_begins_with_them_again(tmp_path):
     plan = plan_of("--init_from", source_run(tmp_path / "a", 1))
     run_dir = RunDir(tmp_path / "b")
-    initial_weights.write(plan, run_dir, initial_weights.initial_checkpoints(plan, [0], print))
+    initial_weights.write(plan, run_dir, initial_weights.initial_checkpoints(plan, [0]))
     memory = allocate(plan.config, run_dir.path)
     versions = []
     for env_steps in (None, 0):
         args = learner_args(memory, predecessor_env_steps=env_steps)
-        state = LearnerState(args, RecordedReports(), published_version=max(versions, default=0))
+        state = LearnerState(args, published_version=max(versions, default=0))
         assert has_weights_of(Checkpoint(state.updater.tensors(), {}), seed=1)
         assert (state.env_steps, state.lost_steps, state.seconds_before) == (0, 0, 0.0)
         versions.append(state.updater.version)
@@ -176,6 +175,7 @@ def test_a_run_trains_on_from_the_weights_with_counters_and_optimiser_of_its_own
 def test_a_run_that_is_resumed_goes_on_from_its_own_and_says_so_once(run):
     first, second = run.said
     assert "policy 0 starts from the weights of" in first
+    assert "toy_identity at 128 env steps (--restart_behavior restart starts over" in second
     assert second.count("init_from") == 1
     assert "init_from is ignored: " in second
     assert "starts from the weights" not in second
@@ -247,6 +247,6 @@ def test_code_that_a_policy_names_is_not_taken_over(tmp_path):
 
 def test_a_run_can_begin_with_a_policy_of_the_zoo():
     flags = ("--init_from", "zoo/CartPole-v1", "--config", "fast", "--encoder_mlp_layers", "64", "64")
-    found, _ = begun(*flags, env="CartPole-v1")
+    found = begun(*flags, env="CartPole-v1")
     weights = checkpoint.load(places.located("zoo/CartPole-v1")).tensors
     assert all(torch.equal(found[0].tensors[name], value) for name, value in weights.items())

@@ -55,7 +55,7 @@ def test_a_run_that_is_started_over_keeps_its_environment_or_gets_one_that_is_na
     run.mkdir()
     where = {"train_dir": str(tmp_path), "experiment": "run", "restart_behavior": restart_behavior}
     (run / "config.yaml").write_text(yaml.safe_dump({"env": "doom_basic"}))
-    with pytest.raises(ValueError, match=r"env is not named, and the run 'run', .* on 'doom_basic': name --env"):
+    with pytest.raises(ValueError, match=r"env is not named, .* 'doom_basic'"):
         make_config(**where)
     assert make_config(**where, env="toy_bandit").run.env == "toy_bandit"
     assert make_config(**where, config=own_file(tmp_path)).run.env == "doom_basic"
@@ -83,5 +83,5 @@ def test_a_file_of_flags_may_name_the_run_which_then_goes_on_as_it_was(tmp_path)
 
 def test_a_file_of_flags_cannot_say_what_becomes_of_a_run_that_is_there(tmp_path):
     file = own_file(tmp_path, experiment="precious", restart_behavior="overwrite")
-    with pytest.raises(ValueError, match=r"own\.yaml sets restart_behavior, which only the command line can: take it"):
+    with pytest.raises(ValueError, match=r"own\.yaml sets restart_behavior"):
         make_config(config=file)

@@ -33,24 +33,23 @@ def test_without_control_groups_there_is_no_quota(tmp_path):
     assert cpu_quota(tmp_path, tmp_path / "none") is None
 
 
-def test_the_quota_of_a_container_counts(groups):
-    assert cpu_quota(*groups("0::/\n", cpu_max="250000 100000\n")) == 2.5
-    assert cpu_quota(*groups("0::/\n", cpu_max="max 100000\n")) is None
+FIRST_VERSION = {"cpu__job__cpu_cfs_quota_us": "150000", "cpu__job__cpu_cfs_period_us": "100000"}
+FIRST_VERSION |= {"cpu__cpu_cfs_quota_us": "-1", "cpu__cpu_cfs_period_us": "100000"}
+ON_THE_WAY = {"a__cpu_max": "400000 100000", "a__b__cpu_max": "800000 100000", "a__b__c__cpu_max": "max 100000"}
 
 
-def test_the_smallest_quota_on_the_way_to_the_root_counts(groups):
-    files = {"a__cpu_max": "400000 100000", "a__b__cpu_max": "800000 100000", "a__b__c__cpu_max": "max 100000"}
-    assert cpu_quota(*groups("0::/a/b/c\n", **files)) == 4.0
-
-
-def test_a_container_that_sees_its_group_as_the_root_has_its_quota(groups):
-    assert cpu_quota(*groups("0::/docker/8f1c\n", cpu_max="300000 100000")) == 3.0
-
-
-def test_the_quota_of_the_first_version_counts(groups):
-    lines = "5:cpuacct,cpu:/job\n3:memory:/job\n"
-    files = {"cpu__job__cpu_cfs_quota_us": "150000", "cpu__job__cpu_cfs_period_us": "100000"}
-    assert cpu_quota(*groups(lines, **files, cpu__cpu_cfs_quota_us="-1", cpu__cpu_cfs_period_us="100000")) == 1.5
+@pytest.mark.parametrize(
+    ("of_process", "files", "quota"),
+    [
+        ("0::/\n", {"cpu_max": "250000 100000\n"}, 2.5),
+        ("0::/\n", {"cpu_max": "max 100000\n"}, None),
+        ("0::/a/b/c\n", ON_THE_WAY, 4.0),  # the smallest on the way to the root
+        ("0::/docker/8f1c\n", {"cpu_max": "300000 100000"}, 3.0),  # a container sees its group as the root
+        ("5:cpuacct,cpu:/job\n3:memory:/job\n", FIRST_VERSION, 1.5),
+    ],
+)
+def test_the_quota_of_the_control_groups_counts(groups, of_process, files, quota):
+    assert cpu_quota(*groups(of_process, **files)) == quota
 
 
 @pytest.mark.parametrize(("quota", "number"), [(None, 8), (2.5, 3), (0.1, 1), (64.0, 8)])
@@ -94,19 +93,12 @@ def cores_of(pinned, num_workers):
     return [pinned.of(idx) for idx in range(num_workers)]
 
 
-def test_a_run_that_is_alone_has_a_core_for_each_worker(pin):
+def test_workers_of_several_runs_are_spread_evenly(pin):
     assert cores_of(pin(8), 8) == list(CORES)
-
-
-def test_a_second_run_takes_the_cores_that_the_first_has_left(pin):
     first, second = pin(3), pin(5)
     assert not set(cores_of(first, 3)) & set(cores_of(second, 5))
-
-
-def test_more_workers_than_cores_are_spread_evenly(pin):
-    first, second = pin(10), pin(6)
-    used = Counter(cores_of(first, 10) + cores_of(second, 6))
-    assert set(used.values()) == {2}
+    first, second = pin(10), pin(6)  # more than there are cores
+    assert set(Counter(cores_of(first, 10) + cores_of(second, 6)).values()) == {2}
 
 
 def test_the_cores_of_a_run_that_has_ended_are_free_again(pin):

@@ -45,23 +45,19 @@ def test_a_library_is_made_once(cache, monkeypatch):
     library.load("float32")
 
 
-@pytest.mark.parametrize(
-    "damaged",
-    [
-        lambda whole: b"",
-        lambda whole: b"\x7fELF of which the disk has lost the rest",
-        lambda whole: whole[:4096],  # the linker maps all, and to read a page behind the end is a bus error
-        lambda whole: whole[:4096] + bytes(4096) + whole[8192:],
-    ],
-)
-def test_a_damaged_library_is_made_anew(cache, damaged):
+def test_a_damaged_library_is_made_anew(cache):
     command = [sys.executable, "-c", "from sf.system.native import library; library.load('float32').elu"]
     subprocess.run(command, check=True)  # in processes of their own: the linker knows a file that is open by its name
     (made,) = cache.iterdir()
     whole = made.read_bytes()
-    made.write_bytes(damaged(whole))
-    subprocess.run(command, check=True)
-    assert made.read_bytes() == whole
+    for damaged in (
+        b"\x7fELF of which the disk has lost the rest",
+        whole[:4096],  # the linker maps all, and to read a page behind the end is a bus error
+        whole[:4096] + bytes(4096) + whole[8192:],
+    ):
+        made.write_bytes(damaged)
+        subprocess.run(command, check=True)
+        assert made.read_bytes() == whole
 
 
 def test_another_cpu_or_another_source_makes_another_library(cache, monkeypatch):
@@ -96,7 +92,7 @@ def test_what_others_can_write_is_not_loaded(cache):
 def test_without_a_compiler_the_reason_names_the_package(cache, monkeypatch, tmp_path):
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(CompilerError, match=r"^this machine has no C\+\+ compiler \(Debian and Ubuntu: apt install g"):
+    with pytest.raises(CompilerError, match=r"no C\+\+ compiler .*apt install"):
         library.load("float32")
 
 
@@ -136,8 +132,3 @@ def test_a_cache_that_cannot_be_written_is_a_reason(cache, monkeypatch):
     monkeypatch.setattr(library.tempfile, "TemporaryDirectory", read_only)
     with pytest.raises(CompilerError, match=rf"cannot compile into {cache}: .*Read-only file system"):
         library.load("float32")
-
-
-def test_the_source_is_installed():
-    assert library.SOURCE.exists()
-    assert Path(library.__file__).parent == library.SOURCE.parent

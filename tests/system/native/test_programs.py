@@ -12,6 +12,7 @@ from torch import nn
 
 from sf.system.native import kernels, library, programs
 from sf.system.native.library import CompilerError
+from sf.system.native.program_beside import ProgramBeside
 from sf.system.native.programs import Program
 
 pytestmark = pytest.mark.skipif(kernels.why_not() is not None, reason="this machine has no C++ compiler")
@@ -164,3 +165,18 @@ def test_the_programs_that_were_used_last_are_kept(made, monkeypatch, tmp_path):
     Program(tmp_path / "program-c.so", module)
     programs._remove_old_programs(tmp_path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["program-a.so", "program-c.so"]
+
+
+def test_a_file_that_cannot_be_loaded_is_removed_so_that_the_next_run_makes_it_anew(tmp_path):
+    path, reasons = tmp_path / "program.so", []
+    path.touch()
+    programs.put(path, path)
+    assert programs.is_there(path)
+
+    def take(path):
+        raise CompilerError(f"{path.name} cannot be loaded")
+
+    beside = ProgramBeside(path, lambda: None, take, reasons.append, begins_after_s=60.0)
+    assert beside.is_over
+    assert reasons == ["program.so cannot be loaded"]
+    assert not path.exists()

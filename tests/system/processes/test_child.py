@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from sf.system.messages import say
 from sf.system.processes import child as children
 from sf.system.processes.child import Child
 from sf.system.processes.reports import Episodes, Failed, Ready, Reports, Say
@@ -26,7 +27,7 @@ def test_reports_arrive_whole_and_in_their_order(pipe):
     child, reports = Child("rollout", 0, SimpleNamespace(), reader), Reports(writer)
     assert child.receive() == []
     reports.send(Episodes([[1.5, 8]], lost_episodes=2, absent=[]))
-    reports.say("two\nlines")
+    reports.send(Say("two\nlines"))
     assert child.receive() == [Episodes([[1.5, 8]], lost_episodes=2, absent=[]), Say("two\nlines")]
 
 
@@ -65,21 +66,24 @@ def test_the_cause_of_a_death_is_said_in_words(pipe, exitcode, hung_for_s, error
     assert child.cause_of_death() == cause
 
 
+def _greet(reports):
+    say("hello")
+
+
 def test_a_child_whose_parent_has_died_ends_without_a_word(pipe, capfd):
     """Its parent's end of the pipe closes a moment before the child is killed."""
     reader, writer = pipe
+    reader.close()
     pid = os.fork()
     if pid == 0:
         sys.modules["sf.system.processes.preload"] = SimpleNamespace(PID=os.getppid())
-        reader.close()
         status = 3
         try:
-            children._run("player-0", os.environ, writer, Reports.say, ("hello",))
+            children._run("player-0", os.environ, writer, _greet, ())
         except SystemExit as end:
             status = end.code
         except BaseException:
             traceback.print_exc()
         os._exit(status)
-    reader.close()
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
     assert capfd.readouterr().err == ""

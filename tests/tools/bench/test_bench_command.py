@@ -13,7 +13,7 @@ from sf.tools.bench import command, layers, programs
 def compiled(monkeypatch):
     """The environments of the plans whose programs would have been made."""
     found = []
-    monkeypatch.setattr(programs, "make_programs", lambda plan, say: found.append(plan.config.run.env))
+    monkeypatch.setattr(programs, "make_programs", lambda plan: found.append(plan.config.run.env))
     return found
 
 

@@ -53,23 +53,22 @@ STEPS = {"shuffle_steps": True, "num_batches_per_epoch": 2}
         (STEPS | {"async_rl": False}, set()),
     ],
 )
-def test_those_of_the_run_are_made_where_they_are_not_there(flags, kinds, taken, tmp_path):
-    plan, said = plan_of(tmp_path, **flags), []
-    make_programs(plan, said.append)
+def test_those_of_the_run_are_made_where_they_are_not_there(flags, kinds, taken, tmp_path, said):
+    plan = plan_of(tmp_path, **flags)
+    make_programs(plan)
     assert set(taken) == kinds
     assert len(said) == bool(kinds)
     said.clear()
-    make_programs(plan, said.append)
+    make_programs(plan)
     assert not said
 
 
-def test_one_that_cannot_be_made_is_said(taken, monkeypatch, tmp_path):
+def test_one_that_cannot_be_made_is_said(taken, monkeypatch, tmp_path, said):
     def fail(*_):
         raise RuntimeError("no room")
 
     monkeypatch.setattr(programs, "make", fail)
-    said = []
-    make_programs(plan_of(tmp_path), said.append)
+    make_programs(plan_of(tmp_path))
     assert "the policy's step is not compiled (RuntimeError: no room)" in said[-1]
 
 
@@ -85,16 +84,16 @@ def test_an_interrupt_ends_the_makers(taken, monkeypatch, tmp_path):
     monkeypatch.setattr(bench_programs.time, "sleep", interrupt)
     monkeypatch.setattr(CompiledActing, "close", close)
     with pytest.raises(KeyboardInterrupt):
-        make_programs(plan_of(tmp_path), lambda _: None)
+        make_programs(plan_of(tmp_path))
     assert len(closed) == 1
 
 
 @with_compiler
 @pytest.mark.long
 @pytest.mark.timeout(900)  # it compiles two networks at a low priority
-def test_a_measured_run_takes_them_from_its_start(tmp_path):
-    plan, said = plan_of(tmp_path, **STEPS), []
-    make_programs(plan, said.append)
+def test_a_measured_run_takes_them_from_its_start(tmp_path, said):
+    plan = plan_of(tmp_path, **STEPS)
+    make_programs(plan)
     assert not [line for line in said if "not compiled" in line]
     LAYERS["training"](plan, 3.0)
     log = (tmp_path / "bench" / "run.log").read_text()

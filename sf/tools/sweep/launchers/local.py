@@ -21,6 +21,7 @@ from sf.config import Config
 from sf.storage import run_lock
 from sf.storage.text_files import open_to_append
 from sf.system.machine.cores import num_usable_cores, shares, usable_cores
+from sf.system.messages import nobody, said_to
 from sf.system.processes.stopping import Signals
 from sf.tools.sweep.grid import SweepRun
 from sf.tools.sweep.launchers.training_job import begin
@@ -170,7 +171,7 @@ def _now_or_later() -> Iterator[None]:
 
 def _require_unlocked(directory: Path) -> None:
     try:
-        with run_lock.held(directory, say=lambda sentence: None):
+        with said_to(nobody), run_lock.held(directory):
             pass
     except run_lock.HeldError as error:
         raise BlockingIOError(str(error)) from None

@@ -1,9 +1,15 @@
-"""Files of flags in which a key is twice are refused, wherever it is."""
+"""Files of flags that cannot be looked for, are no YAML, or have a key twice are refused in one sentence."""
+
+import errno
+from pathlib import Path
 
 import pytest
 
 from sf.config import presets
-from sf.config.unique_keys import parse
+from sf.config.input_file import is_file
+from sf.config.presets import parse_yaml
+from sf.storage.run_dir import RunDir
+from sf.tools.report.runs import find
 from sf.tools.sweep.grid import read_sweep
 from sf.tools.tune.search import read_search
 
@@ -19,28 +25,28 @@ from sf.tools.tune.search import read_search
 )
 def test_a_key_that_is_there_twice_is_one_sentence_with_its_lines(text, sentence):
     with pytest.raises(ValueError, match=sentence):
-        parse(text, "base.yaml")
+        parse_yaml(text, "base.yaml")
     with pytest.raises(ValueError, match=sentence):
         presets.parse(text, "base.yaml")
 
 
 def test_a_key_may_be_in_several_mappings_and_give_way_to_that_of_a_merge():
     text = "a: &a {x: 1, y: 2}\nb: {<<: *a, x: 3}\nc: {<<: *a, y: 4}\n"
-    assert parse(text, "base.yaml") == {"a": {"x": 1, "y": 2}, "b": {"x": 3, "y": 2}, "c": {"x": 1, "y": 4}}
+    assert parse_yaml(text, "base.yaml") == {"a": {"x": 1, "y": 2}, "b": {"x": 3, "y": 2}, "c": {"x": 1, "y": 4}}
 
 
 @pytest.mark.parametrize("text", ["{a: ", "2026-13-01: 1", "[" * 2000, "!!python/object/apply:os.getcwd []"])
 def test_what_is_not_yaml_is_one_sentence(text):
     with pytest.raises(ValueError, match=r"^base\.yaml is not YAML: "):
-        parse(text, "base.yaml")
+        parse_yaml(text, "base.yaml")
 
 
 def test_a_few_lines_that_stand_for_billions_of_values_are_refused_before_they_are_written_out():
     lists = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
     text = "\n".join(["a0: &a0 [x, x, x, x, x, x, x, x, x, x]", *lists])
     with pytest.raises(ValueError, match=r"^base\.yaml: its aliases stand for 12,345,679,021 values"):
-        parse(text, "base.yaml")
-    assert parse("a: &a [1, 2]\nb: [*a, *a]\n", "base.yaml") == {"a": [1, 2], "b": [[1, 2], [1, 2]]}
+        parse_yaml(text, "base.yaml")
+    assert parse_yaml("a: &a [1, 2]\nb: [*a, *a]\n", "base.yaml") == {"a": [1, 2], "b": [[1, 2], [1, 2]]}
 
 
 def test_a_sweep_and_a_search_have_each_section_once(tmp_path):
@@ -51,3 +57,32 @@ def test_a_sweep_and_a_search_have_each_section_once(tmp_path):
     path.write_text("flags: {env: toy_bandit}\nsearch:\n  gamma: [0.9]\n  gamma: [0.8]\n")
     with pytest.raises(ValueError, match=r"base\.yaml: gamma is in line 3 and in line 4"):
         read_search(path)
+
+
+LONG = "x" * 300
+
+
+@pytest.mark.parametrize(
+    "look", [presets.load, lambda name: find([Path(name)]), lambda name: RunDir(Path(name)).saved_flags()]
+)
+def test_a_directory_that_may_not_be_entered_is_one_sentence(look, monkeypatch):
+    def stat(path, **_):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", stat)
+    with pytest.raises(ValueError, match=r"hidden.* cannot be read \(Permission denied\): name another"):
+        look("hidden/run")
+
+
+def test_a_name_that_is_too_long_is_one_sentence():
+    with pytest.raises(ValueError, match=f"{LONG}"):
+        presets.load(LONG)
+    with pytest.raises(ValueError, match=f"{LONG}"):
+        find([Path(LONG)])
+
+
+def test_what_is_there_is_found(tmp_path):
+    (tmp_path / "file").touch()
+    assert is_file(tmp_path / "file")
+    assert not is_file(tmp_path / "none")
+    assert not is_file(tmp_path)

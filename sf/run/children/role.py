@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sf.run.children.roles.links import Links
+from sf.run.learner_orders import Links
 from sf.run.memory import RunMemory
 from sf.run.plan import Plan
 from sf.shared.queues import IndexQueue
@@ -35,7 +35,7 @@ class Role:
 
     name: the child is called `name-idx`, in messages, in the counters and in ps.
     server: the fork server that it is forked from, which has imported the module of its body: see
-        `sf.run.children.roles.servers`.
+        `sf.run.children.servers`.
     count: children of this kind in a run.
     arguments: what its body gets, made anew for each start.
     queue: the queue that wakes it; it is stopped at the end of the run.

@@ -1,9 +1,9 @@
-"""`rollout` and `batch_size` where they are auto: they follow the number of actors.
+"""The values of flags that are auto: the sizes of an iteration, and the schedule of the learning rate.
 
-Slots hold one trajectory of every actor. Where an iteration is as large as that, or has several such rounds, its data
-is at most one iteration old: see docs/protocols.md. So many actors make shorter trajectories, and from `SHORTEST` on
-larger minibatches. With few actors a minibatch has about `SMALLEST` samples, or fewer where an iteration of so many
-minibatches has `ITERATION` already.
+`rollout` and `batch_size` follow the number of actors. Slots hold one trajectory of every actor. Where an iteration is
+as large as that, or has several such rounds, its data is at most one iteration old: see docs/protocols.md. So many
+actors make shorter trajectories, and from `SHORTEST` on larger minibatches. With few actors a minibatch has about
+`SMALLEST` samples, or fewer where an iteration of so many minibatches has `ITERATION` already.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ from sf.envs.field_types import require
 
 if TYPE_CHECKING:
     from sf.config.config import Config
+from typing import TYPE_CHECKING
 
 LONGEST, SHORTEST = 64, 16  # steps of a trajectory
 SMALLEST = 256  # samples of a minibatch, give or take what makes whole rounds
 ITERATION = 2048  # samples
+_HIGHEST = 2.0  # of the learning rate
+_KL_THRESHOLD = 0.008  # nats, of one action
+_FALLS_WITH = 8192  # samples of an iteration at most, where the rate falls to 0: see benchmarks/learning_tried.md
 
 
 def with_sizes(config: Config, num_actors: int, has_memory: bool) -> Config:
@@ -76,3 +80,31 @@ def _slots_per_batch(num_batches: int, rollout: int, num_actors: int, async_rl: 
         return math.ceil(slots / round_of_all) * round_of_all
     in_rounds = max(1, round(slots / round_of_all)) * round_of_all
     return in_rounds if slots / 2 <= in_rounds <= 2 * slots else slots
+
+
+def with_learning_rate(config: Config, has_memory: bool, num_continuous: int) -> Config:
+    """The configuration, whose sizes are numbers, with values for all of them. has_memory: the network has a recurrent
+    state. num_continuous: how many numbers an action has.
+
+    A policy that has learned its task hardly moves, so `kl_adaptive` raises the rate up to its limit. A recurrent
+    network forgets there what it has learned: see benchmarks/learning_tried.md.
+    """
+    learner = config.learner
+    schedule, highest = learner.lr_schedule, learner.lr_adaptive_max
+    if schedule == "auto":
+        schedule = "linear" if config.run.ends_by_steps or config.run.ends_by_seconds else "constant"
+    if highest == "auto":
+        highest = learner.learning_rate * (1.0 if has_memory else _HIGHEST)
+    final = learner.lr_adaptive_max_final
+    if final == "auto":
+        assert learner.batch_size != "auto"  # see sf.config.auto_values
+        final = 0.0 if learner.batch_size * learner.num_batches_per_epoch <= _FALLS_WITH else None
+    threshold = learner.lr_schedule_kl_threshold
+    if threshold == "auto":
+        threshold = _KL_THRESHOLD * max(1, num_continuous) ** 0.5
+    return config.replace(
+        lr_schedule=schedule,
+        lr_adaptive_max=max(highest, learner.lr_adaptive_min),
+        lr_adaptive_max_final=final,
+        lr_schedule_kl_threshold=threshold,
+    )

@@ -1,1 +1,0 @@
-"""A small piece of an iteration is tried before the first: how long it takes, and whether the network works."""

@@ -1,1 +1,0 @@
-"""The kinds of children, a module each, and what is said of any kind."""

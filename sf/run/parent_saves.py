@@ -1,0 +1,78 @@
+"""Checkpoints that the parent writes: the best of a run that does not evaluate, and for learners that could not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sf.metrics.progress import Progress
+from sf.run.memory import RunMemory
+from sf.shared.recovery import save_remembered
+from sf.storage import checkpoint, run_lock
+from sf.storage.run_dir import RunDir
+from sf.system.messages import nobody, said_to, say
+
+
+class BestCheckpoints:
+    """Keeps the checkpoint of each policy's best time, as the episodes of its training tell, where there are no
+    evaluations, or none any more: then it has to be better than the best of them."""
+
+    def __init__(self, memory: RunMemory, progress: Progress) -> None:
+        self._memory = memory
+        self._progress = progress
+        policy_ids = range(memory.plan.num_policies)
+        self._best = {policy_id: checkpoint.best_score(memory.checkpoints_of(policy_id)) for policy_id in policy_ids}
+        self._due_at = dict.fromkeys(policy_ids, 0.0)
+
+    def keep_if_due(self, now: bool = False) -> None:
+        """now: whether or not it is long enough since the last one."""
+        config = self._memory.plan.config
+        for policy_id, policy in enumerate(self._progress.policies):
+            score = policy.objective(self._progress.objective)
+            if score is None or not score > self._best[policy_id]:
+                continue
+            if not (now or time.monotonic() >= self._due_at[policy_id]):
+                continue
+            remembered = self._memory.recoveries[policy_id].read()
+            if remembered is None:  # a moment later there will be something
+                continue
+            self._due_at[policy_id] = time.monotonic() + config.evaluation.save_best_every_sec
+            try:
+                checkpoint.save_best(self._memory.checkpoints_of(policy_id), remembered, score)
+            except OSError as error:
+                say(f"the best checkpoint of policy {policy_id} could not be saved ({error})")
+            else:
+                self._best[policy_id] = score
+
+
+def save_for_learner(memory: RunMemory, policy_id: int) -> Path | None:
+    """Write the state that it remembered last. Returns the checkpoint from which the run resumes.
+
+    None where nothing was remembered, or another rank saves. Raises OSError where it cannot be written, ValueError
+    where there are checkpoints and none is whole.
+    """
+    with _directory(memory, policy_id) as checkpoints:
+        if checkpoints is None:
+            return None
+        keep = memory.plan.config.run.keep_checkpoints
+        return save_remembered(memory.recoveries[policy_id], checkpoints, keep)
+
+
+@contextmanager
+def _directory(memory: RunMemory, policy_id: int) -> Iterator[Path | None]:
+    """Of ranks on one disk the first saves; where its parent has gone, whichever of the others is there first.
+
+    None where another one does it.
+    """
+    plan = memory.plan
+    if plan.place.saves:
+        yield memory.checkpoints_of(policy_id)
+        return
+    of_run = RunDir.at(plan.config.run.train_dir, plan.config.run.experiment_name).itself()
+    try:
+        with said_to(nobody), of_run.locked():
+            yield of_run.checkpoints_of(policy_id, plan.num_policies)
+    except run_lock.HeldError:
+        yield None
