@@ -50,15 +50,13 @@ class Match:
     """A match that is over. players: of each agent, so one who plays several occurs as often. scores: of each agent.
 
     probability: with which a learning policy was to meet this opponent of its pool.
-    journal: the file and line of `sf.storage.match_journal` that it comes from. clocks: where several policies learn,
-    the env steps of each, by its name.
+    clocks: where several policies learn, the env steps of each, by its name.
     """
 
     players: tuple[str, ...]
     scores: tuple[float, ...]
     env_steps: int | None = None  # that the learning policy had been trained on; None in a tournament
     probability: float | None = None
-    journal: tuple[str, int] | None = None
     clocks: Mapping[str, int] | None = None
 
     def env_steps_of(self, player: str) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, cast
 
 import gymnasium as gym
@@ -18,13 +17,12 @@ from sf.envs.guard import Fault, GuardedGroup
 from sf.envs.seeding import env_seed
 from sf.rollout.assignment import Assignment, AssignmentRules
 from sf.rollout.episode_ends import Decorrelation, EndsAtTruncations, truncations_are_ends
-from sf.rollout.matches import Matches, WinRates
+from sf.rollout.matches import Matches, PlayedMatch, WinRates
 from sf.rollout.recorders import BotActions, EnvSteps, Games, PolicyChanges, Recorder, Shaping, Step
 from sf.shared.counters import CounterRow
 from sf.shared.requests import WorkerChannel
 from sf.shared.rows import OBS
 from sf.shared.slots import FULL, WorkerSlots
-from sf.storage.match_journal import Journal
 from sf.system.arrays import SharedArrays
 
 _OF_CUTS = 1  # the key of what is drawn for them
@@ -51,7 +49,6 @@ class RolloutWorkerArgs:
     assignment: AssignmentRules
     action_space: gym.Space  # as the run was planned for
     objective: str  # the statistic of episodes that decides a match
-    run_dir: Path  # where matches are noted
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
     slots: WorkerSlots
     channel: WorkerChannel
@@ -61,7 +58,7 @@ class RolloutWorkerArgs:
 class RolloutGroup:
     """A group of environments with the slots it fills."""
 
-    def __init__(self, group_idx: int, args: RolloutWorkerArgs, journal: Journal) -> None:
+    def __init__(self, group_idx: int, args: RolloutWorkerArgs) -> None:
         self._group_idx = group_idx
         self._rollout = args.rollout
         self._pool = args.slots
@@ -85,7 +82,8 @@ class RolloutGroup:
         self._next_first = np.ones(num_actors, bool)
         self._envs.reset({key: list(rows) for key, rows in self._next_obs.items()})
         self._env_steps = EnvSteps(args.slots.arrays, num_actors)
-        self._recorders = self._recorders_of(args, journal, np.random.default_rng((*key, _OF_CUTS)))
+        self._played: list[PlayedMatch] = []  # since they were taken last
+        self._recorders = self._recorders_of(args, np.random.default_rng((*key, _OF_CUTS)))
 
     @property
     def is_parked(self) -> bool:
@@ -129,6 +127,12 @@ class RolloutGroup:
     def pop_faults(self) -> list[Fault]:
         return self._envs.pop_faults()
 
+    def pop_played(self) -> list[PlayedMatch]:
+        """Returns the matches between different players that have ended since the last call."""
+        played = self._played.copy()
+        self._played.clear()
+        return played
+
     def pop_num_cut(self) -> int:
         """How many episodes faults have ended since the last call."""
         num_cut, self._envs.num_cut = self._envs.num_cut, 0
@@ -159,23 +163,22 @@ class RolloutGroup:
         self._envs.close()
         self._assignment.close()
 
-    def _recorders_of(self, args: RolloutWorkerArgs, journal: Journal, rng: np.random.Generator) -> list[Recorder]:
+    def _recorders_of(self, args: RolloutWorkerArgs, rng: np.random.Generator) -> list[Recorder]:
         """Returns those that have something to do in this run. rng: for cuts."""
         rows, envs, spec, rules = self._rows, self._envs, self._envs.spec, args.assignment
         policy, identity, num_agents = self._assignment.policy, self._assignment.identity, rules.num_agents
-        bootstrap, noted_in = args.bootstrap_truncated, journal if rules.seats is not None else None
+        bootstrap, played = args.bootstrap_truncated, self._played if rules.seats is not None else None
         are_ends = truncations_are_ends(bootstrap, spec)
         # With several policies a slot is of use up to the first change of who plays, so cuts would cost more.
         cuts = args.decorrelate and rules.is_fixed and spec.can_cut
         # The order: PolicyChanges draws who plays next, so it stands behind those that read who has played, and before
-        # Shaping. WinRates adds a statistic that may decide a match. Matches are noted before PolicyChanges has a
-        # player leave its seat: the parent, which gives the seat to another one, has read them by then.
+        # Shaping. WinRates adds a statistic that may decide a match.
         recorders = [
             self._env_steps,
             BotActions(rows["discrete"]) if spec.bots else None,
             EndsAtTruncations(args.env, bootstrap, rows["terminated"]) if are_ends else None,
             WinRates(num_agents, policy) if rules.num_policies > 1 and num_agents > 1 else None,
-            Matches(num_agents, args.objective, identity, noted_in) if rules.draws_by_match else None,
+            Matches(num_agents, args.objective, identity, played) if rules.draws_by_match else None,
             Games(envs.num_actors) if not (rules.is_fixed or rules.draws_by_match) else None,
             PolicyChanges(rows["valid"], self._assignment) if not rules.is_fixed else None,
             Shaping(envs, args.shaping["weights"], policy) if args.shaping is not None else None,

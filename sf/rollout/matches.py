@@ -8,32 +8,41 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from sf.envs import Episode, StepResult
 from sf.envs.match_ends import MatchEnds
 from sf.rollout.recorders import Recorder, Step
-from sf.storage.match_journal import Journal, PlayedMatch
 from sf.system.processes.reports import WIN_RATE
 
 _ROUNDING = 1e-6  # of a sum of returns, relative to their sizes
 
 
+class PlayedMatch(NamedTuple):
+    """A match that is over. who: played each agent that took part, a policy, or P + i for player i of the pool of a run
+    with P policies. scores: of each."""
+
+    who: tuple[int, ...]
+    scores: tuple[float, ...]
+
+
 class Matches(Recorder):
     """Follows the matches of the E environments of a group.
 
-    identity: [N] of `Assignment`, who plays each actor now. journal: where results are noted, if they are.
+    identity: [N] of `Assignment`, who plays each actor now. played: a list to which matches are added as they
+    end, if somebody wants them.
     objective: the statistic of episodes that is an agent's score, added up over those of a match. Where an episode of a
     match lacks it, such as that of a bot, scores of that match are returns.
     """
 
-    def __init__(self, num_agents: int, objective: str, identity: np.ndarray, journal: Journal | None) -> None:
+    def __init__(self, num_agents: int, objective: str, identity: np.ndarray, played: list[PlayedMatch] | None) -> None:
         num_envs = len(identity) // num_agents
         self._num_agents = num_agents
         self._objective = objective
         self._identity = identity
-        self._journal = journal
+        self._all_played = played
         self._ends = MatchEnds(len(identity), num_agents)
         self._is_over = np.zeros(num_envs, bool)  # [E] and the next has not begun
         # Of each environment, the episodes of each agent, with who played it.
@@ -41,8 +50,8 @@ class Matches(Recorder):
 
     def after_step(self, step: Step) -> None:
         played = self.ended(step.result, step.finished)
-        if self._journal is not None:
-            self._journal.add(played)
+        if self._all_played is not None:
+            self._all_played += played
         if step.result.first.any():
             step.begins = np.repeat(self.begins(step.result.first), self._num_agents)
 

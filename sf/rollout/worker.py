@@ -21,10 +21,10 @@ from sf.envs.guard import EnvFaultError
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import seed_process
 from sf.rollout.group import RolloutGroup, RolloutWorkerArgs
+from sf.rollout.matches import PlayedMatch
 from sf.shared.queues import StopRequested
-from sf.storage.match_journal import Journal
 from sf.system.processes.child import FinalError, SaidError
-from sf.system.processes.reports import EnvFault, Episodes, Ready, Reports
+from sf.system.processes.reports import EnvFault, Episodes, MatchesPlayed, Ready, Reports
 
 _REPORT_EPISODES_EVERY_S = 0.5
 
@@ -42,8 +42,7 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
     channel, counters = args.channel, args.counters
     counters.working()
     counters.add(away=-counters.get("away"))  # of a worker before
-    journal = Journal(args.run_dir)
-    groups = {group_idx: RolloutGroup(group_idx, args, journal) for group_idx in channel.groups}
+    groups = {group_idx: RolloutGroup(group_idx, args) for group_idx in channel.groups}
     episodes = _EpisodeReports(reports, groups, args.is_synchronous)
     try:
         reports.send(Ready())
@@ -62,6 +61,7 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
                     episodes=len(finished) + num_cut, away=group.num_away - num_away
                 )
                 episodes.add(group_idx, finished, num_cut)
+                episodes.played += group.pop_played()
             for group_idx in looked_at:
                 if groups[group_idx].begin_if_it_can():
                     episodes.release(group_idx)
@@ -80,7 +80,6 @@ def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
         counters.add(episodes=-episodes.num_held)
         episodes.send()
         _report_faults(reports, groups.values())
-        journal.close()
         for group in groups.values():
             group.close()
 
@@ -92,7 +91,7 @@ def _report_faults(reports: Reports, groups: Iterable[RolloutGroup]) -> None:
 
 
 class _EpisodeReports:
-    """Collects finished episodes and sends them to the parent a few times a second.
+    """Collects finished episodes and matches, and sends them to the parent a few times a second.
 
     In synchronous mode it holds those of a rollout until the learner has taken that. So two runs with equal weights
     report equal scores, whenever their processes stop.
@@ -107,6 +106,7 @@ class _EpisodeReports:
         self._held: defaultdict[int, list[list]] = defaultdict(list)  # by group
         self._waiting: list[list] = []
         self._num_cut = 0
+        self.played: list[PlayedMatch] = []
         self._sent_at = 0.0
 
     def add(self, group_idx: int, episodes: list[Episode], num_cut: int) -> None:
@@ -148,3 +148,6 @@ class _EpisodeReports:
             absent = [actor for group in self._groups.values() for actor in group.absent]
             self._reports.send(Episodes(self._waiting, self._num_cut, absent))
             self._waiting, self._num_cut = [], 0
+        if self.played:
+            self._reports.send(MatchesPlayed(self.played))
+            self.played = []

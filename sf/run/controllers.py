@@ -19,7 +19,6 @@ from sf.metrics.progress import Progress
 from sf.run.learner_orders import LearnerOrders
 from sf.run.memory import RunMemory
 from sf.storage.checkpoint import Checkpoint
-from sf.storage.match_journal import JournalReader
 
 
 class Controllers:
@@ -93,8 +92,7 @@ def make_matchmaker(memory: RunMemory, progress: Progress, order: Callable[..., 
     wake = memory.channels.requests[memory.channels.player_worker_idx]
     rng = np.random.default_rng((plan.config.run.seed, record.num_earlier_rows))
     keeper = SeatKeeper(seats, pool, weights, config.opponent_choice, wake, rng)
-    journal = JournalReader(run_dir, record.journals)
-    results = MatchResults(pool, exploiters, keeper, record, journal, progress)
+    results = MatchResults(pool, exploiters, keeper, record, progress)
     growth = PoolGrowth(config, pool, keeper, record, Snapshots(run_dir, memory.recoveries), progress)
     growth.add_named(players)
     resets = ExploiterResets(exploiters, growth, results, progress, run_dir, order)

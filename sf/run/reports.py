@@ -27,6 +27,7 @@ from sf.system.processes.reports import (
     Killed,
     LearnerFinished,
     LearnerReady,
+    MatchesPlayed,
     PlayerFailed,
     RankWaits,
     Remark,
@@ -118,7 +119,10 @@ class ReportHandler:
                 say(f"{name}: saved {path}")
             case GivenUp():
                 self._given_up(report)
-            # Players that do not learn
+            # Matches
+            case MatchesPlayed(matches):
+                assert self._matchmaker is not None
+                self._matchmaker.results.note(matches)
             case PlayerFailed(player, text):
                 assert self._matchmaker is not None
                 self._matchmaker.player_failed(player, text)

@@ -78,7 +78,6 @@ def test_half_a_line_is_ignored_and_gone_after_the_next_append(path):
         ('{"kind": "player", "name": 3}', "name is 3"),
         ('{"kind": "match", "players": ["a", "b"], "scores": [1]}', "2 players, but 1 scores"),
         ('{"kind": "match", "players": ["a"], "scores": [NaN]}', "scores is nan"),
-        ('{"kind": "match", "players": ["a"], "scores": [1], "journal": ["a"]}', "journal is"),
         ('{"kind": "reference", "ratings": {"a": null}}', "ratings is None"),
         ('{"kind": "reference", "ratings": [1]}', "ratings is [1]"),
         ('{"kind": "match", "players": "a", "scores": [1]}', "players is 'a'"),

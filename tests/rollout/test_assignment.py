@@ -33,7 +33,7 @@ def begins(num_agents, ends, first):
     result.terminated[:] = ends
     result.first[:] = first
     step = Step(None, 0, result, [], result.first)
-    Matches(num_agents, "objective", nobody(len(first)), journal=None).after_step(step)
+    Matches(num_agents, "objective", nobody(len(first)), played=None).after_step(step)
     return step.begins
 
 

@@ -6,8 +6,7 @@ import pytest
 from sf.envs import Episode, StepResult
 from sf.envs.groups.parallel import ParallelGroup
 from sf.envs.toys.matches import CountingMatch
-from sf.rollout.matches import Matches, WinRates
-from sf.storage.match_journal import PlayedMatch
+from sf.rollout.matches import Matches, PlayedMatch, WinRates
 
 WON = "won"
 
@@ -23,7 +22,7 @@ def row(num_actors=4, terminated=(), truncated=(), first=(), ignored=(), joined=
 
 
 def matches_of(who, num_agents=2, objective=WON):
-    return Matches(num_agents, objective, np.array(who), journal=None)
+    return Matches(num_agents, objective, np.array(who), played=None)
 
 
 def episode(actor_idx, episode_return, **stats):

@@ -2,7 +2,6 @@
 
 import dataclasses
 from itertools import pairwise
-from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -155,7 +154,7 @@ def test_a_game_whose_lives_are_episodes_is_played_by_one_policy(stage):
 def test_actions_that_differ_from_those_of_the_plan_are_refused(stage, space):
     args = dataclasses.replace(stage().args, action_space=space)
     with pytest.raises(UsageError, match=r"Discrete\(4\) in a rollout worker"):
-        RolloutGroup(GROUP, args, journal=None)
+        RolloutGroup(GROUP, args)
 
 
 def test_rows_from_where_another_policy_plays_are_of_no_use_to_the_one_that_the_slot_is_for(stage):
@@ -186,23 +185,19 @@ def test_a_curriculum_goes_on_after_the_episodes_of_earlier_starts_and_of_a_work
     found = stage(spec=dataclasses.replace(SPEC, has_curriculum=True), resumed_episodes=8 * 7)  # of 8 actors
     assert found.env.num_earlier == 7
     found.args.counters.add(episodes=8 * 5)
-    RolloutGroup(GROUP, found.args, None)
+    RolloutGroup(GROUP, found.args)
     assert found.env.num_earlier == 12
 
 
-def test_a_match_is_noted_before_its_player_leaves_the_seat_and_no_seat_is_kept_at_the_end(stage):
-    played = []
-
-    def add(matches):
-        played.extend((match, found.memory.seats.tables["in_play"][GROUP].sum()) for match in matches)
-
-    found = stage(journal=SimpleNamespace(add=add), past_share=1.0, pbt_rollouts_per_draw=0, seats=2)
+def test_a_match_is_noted_once_with_its_player_and_no_seat_is_kept_at_the_end(stage):
+    found = stage(past_share=1.0, pbt_rollouts_per_draw=0, seats=2)
     found.step()
     found.step()
     found.memory.seats.tables["is_open"][:] = False
     found.step()
-    assert [in_play for _, in_play in played] == [2, 2]  # matches of both environments
-    assert {frozenset(match.who) for match, _ in played} == {frozenset((0, 1))}
+    played = found.group.pop_played()
+    assert [set(match.who) for match in played] == [{0, 1}] * 2  # matches of both environments
+    assert found.group.pop_played() == []
     assert not found.memory.seats.tables["in_play"].any()
     found.memory.seats.tables["is_open"][:] = True
     assert found.group._counters.get("player_steps") == 0

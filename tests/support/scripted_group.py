@@ -12,7 +12,6 @@ from sf.rollout.group import RolloutGroup
 from sf.run.children.role import Start
 from sf.run.children.roles import ROLLOUT
 from sf.run.learner_orders import Links
-from sf.storage.match_journal import Journal
 
 GROUP = 1  # the second one of the only worker
 SPEC = EnvSpec(gym.spaces.Dict(obs=gym.spaces.Box(-1.0, 100.0, (1,), np.float32)), gym.spaces.Discrete(4), num_agents=2)
@@ -64,9 +63,7 @@ class Scripted:
 class Stage:
     """A group with all that it talks to, and policies that answer whatever is asked."""
 
-    def __init__(
-        self, tmp_path, monkeypatch, spec=SPEC, num_before=0, group_idx=GROUP, journal=None, resumed_episodes=0, **flags
-    ):
+    def __init__(self, tmp_path, monkeypatch, spec=SPEC, num_before=0, group_idx=GROUP, resumed_episodes=0, **flags):
         flags = {"num_envs_per_worker": 4, "rollout": 4, "batch_size": 4, "decorrelate_episodes": True, **flags}
         config = Config().replace(env="toy_match_rps", num_workers=1, device="cpu", seed=3, **flags)
         monkeypatch.setattr("sf.run.planning.describe", lambda env, options: spec)
@@ -85,7 +82,7 @@ class Stage:
                 self.memory.seats.give(seat, 0, "somebody")
                 self.memory.seats.set_open(seat, True)
         self.group_idx, self.rows = group_idx, self.memory.pool.arrays
-        self.group = RolloutGroup(group_idx, self.args, journal or Journal(tmp_path))
+        self.group = RolloutGroup(group_idx, self.args)
 
     def answer(self, action=1):
         channels = self.memory.channels

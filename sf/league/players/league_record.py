@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from sf.league import record
 from sf.league.players.exploiters import Exploiters
 from sf.league.players.pool import Pool
 from sf.league.players.seat_keeper import SeatKeeper
 from sf.league.ratings import RANDOM
-from sf.league.record import ExploiterReset, ExploiterRestarted, Match, Player, Reference, Row, policy_name
+from sf.league.record import ExploiterReset, ExploiterRestarted, Match, Reference, Row, policy_name
 from sf.metrics.progress import Progress
-from sf.storage.match_journal import JournalReader
 from sf.system.messages import say
 
 _WRITES_EVERY_S = 1.0  # what has happened, at most: it waits for the disk
@@ -23,13 +23,11 @@ _WRITES_EVERY_S = 1.0  # what has happened, at most: it waits for the disk
 class LeagueRecord:
     """Reads earlier rows one by one, as there may be millions, and appends new ones.
 
-    num_earlier_rows, journals: complete once `earlier_rows` has ended: how many rows there were, and how many lines of
-    each journal they stand for.
+    num_earlier_rows: complete once `earlier_rows` has ended.
     """
 
     def __init__(self, run_dir: Path) -> None:
         self.num_earlier_rows = 0
-        self.journals: dict[str, int] = {}
         self._path = run_dir / record.NAME
         self._unwritten: list[Row] = []
         self._is_failing = False
@@ -41,9 +39,6 @@ class LeagueRecord:
         for row in record.rows_of(self._path):
             self.num_earlier_rows += 1
             exploiters.add(row)
-            if isinstance(row, Match) and row.journal is not None:
-                file, line = row.journal
-                self.journals[file] = line
             yield row
 
     def held(self, reference: Mapping[str, float], players: Iterable[str]) -> Mapping[str, float] | None:
@@ -58,11 +53,6 @@ class LeagueRecord:
             self.add(Reference(reference))
         before = (player.name for player in record.players_of(self._path)) if has_rows else ()
         return reference or earlier or ({RANDOM: 0.0} if RANDOM in {*players, *before} else None)
-
-    @property
-    def lacks_players(self) -> bool:
-        """Returns whether a player is yet to be written."""
-        return any(isinstance(row, Player) for row in self._unwritten)
 
     def add(self, row: Row) -> None:
         self._unwritten.append(row)
@@ -86,17 +76,17 @@ class LeagueRecord:
 
 @dataclass
 class MatchResults:
-    """Takes matches that have ended from the journals of rollout workers to the pool, the exploiters and the record."""
+    """Takes matches that rollout workers report to the pool, the exploiters and the record."""
 
     pool: Pool
     exploiters: Exploiters
     keeper: SeatKeeper
     record: LeagueRecord
-    journal: JournalReader
     progress: Progress
-    # Policies of which each actor had ended an episode when matches were collected last. Before, short matches end
+    # Policies of which each actor had ended an episode when matches were counted last. Before, short matches end
     # first, so their results decide nothing.
     _settled: set[int] = field(default_factory=set)
+    _reported: list[Any] = field(default_factory=list)  # since matches were counted last
     _written_at: float = float("-inf")  # when that was tried last
 
     def add(self, row: ExploiterReset | ExploiterRestarted) -> None:
@@ -107,6 +97,10 @@ class MatchResults:
             self.pool.begin_anew(row)
         self.record.add(row)
 
+    def note(self, matches: Iterable[tuple[Sequence[int], Sequence[float]]]) -> None:
+        """Take matches as `sf.system.processes.reports.MatchesPlayed` has them."""
+        self._reported += matches
+
     def write_if_due(self) -> None:
         if time.monotonic() - self._written_at >= _WRITES_EVERY_S:
             self.write()
@@ -114,38 +108,26 @@ class MatchResults:
     def write(self) -> None:
         """Write what has happened since the last call. If the disk does not take it, the next call tries again."""
         self._written_at = time.monotonic()
-        self._collect()
-        if self.record.write():
-            self.journal.remove_ended()
+        self.count()
+        self.record.write()
 
-    def write_players(self) -> bool:
-        """Count the matches that have ended, write all players, and return whether the record on disk has them."""
-        self._collect()
-        return not self.record.lacks_players or self.record.write()
-
-    def end(self) -> None:
-        """Write the last results once no rollout worker lives any more."""
-        self._collect()
-        if self.record.write() and self.progress.has_begun:
-            self.journal.remove_all()
-
-    def _collect(self) -> None:
-        """Count the matches since the last call. The first call takes those that an earlier session left behind."""
+    def count(self) -> None:
+        """Count the matches that have been reported since the last call."""
         if not self.progress.has_begun:
             return
         num_policies, policies = self.pool.num_policies, self.progress.policies
-        for file, line, played in self.journal.read(self.keeper.num_policies, num_policies + len(self.pool.players)):
-            names = tuple(self._name(each) for each in played.who)
+        reported, self._reported = self._reported, []
+        for who, scores in reported:
+            names = tuple(self._name(each) for each in who)
             if self.pool.gone.intersection(names):
                 continue  # it cannot play, so that says nothing
-            learns = sorted({each for each in played.who if each < num_policies})
+            learns = sorted({each for each in who if each < num_policies})
             learning = learns[0]  # no exploiter: each plays with its target
             match = Match(
                 names,
-                played.scores,
+                tuple(scores),
                 policies[learning].env_steps,
                 self.keeper.note_match(learning, names),
-                (file, line),
                 {policy_name(each): policies[each].env_steps for each in learns} if learns[1:] else None,
             )
             self.pool.add(match, self._settled)

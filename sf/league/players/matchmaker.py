@@ -99,7 +99,7 @@ class Matchmaker:
             return
         for policy_id in range(self.keeper.num_policies):
             self.growth.take_snapshot_if_due(policy_id)
-            self.keeper.see_to(policy_id, self.results.write_players)
+            self.keeper.see_to(policy_id, self.results.count)
         self.resets.act_if_due()
         self.results.write_if_due()
 
@@ -130,7 +130,7 @@ class Matchmaker:
 
     def end(self) -> None:
         """Write the last results once no rollout worker lives any more."""
-        self.results.end()
+        self.results.write()
 
     def metrics(self) -> dict[str, Any]:
         """Returns the metrics of the league for the next record."""

@@ -76,15 +76,14 @@ class SeatKeeper:
         ]
         self.weigh()
 
-    def see_to(self, policy_id: int, write_players: Callable[[], bool]) -> None:
+    def see_to(self, policy_id: int, count_matches: Callable[[], None]) -> None:
         """Take the next step of `sf.shared.seats` in each seat of this policy for which it is time.
 
-        write_players: counts the matches that have ended, writes all players to the record on disk, and returns whether
-        that has them now.
+        count_matches: brings `note_match` all matches that have been reported.
         """
         opponents = self._of_policy[policy_id]
         for seat in opponents.seats:
-            self._see_to(seat, opponents, write_players)
+            self._see_to(seat, opponents, count_matches)
 
     def note_match(self, policy_id: int, names: Collection[str]) -> float | None:
         """Note that a match of this policy has ended. Returns the probability with which it was to meet the player of
@@ -126,7 +125,7 @@ class SeatKeeper:
         chances[[self._pool.idx[name] for name in self._pool.gone]] = 0.0
         return chances / chances.sum() if chances.any() else chances
 
-    def _see_to(self, seat: _Seat, opponents: _Opponents, write_players: Callable[[], bool]) -> None:
+    def _see_to(self, seat: _Seat, opponents: _Opponents, count_matches: Callable[[], None]) -> None:
         if seat.is_open:
             if self._seats.has_failed(seat.seat) or self._is_long_enough(seat, opponents):
                 self._seats.set_open(seat.seat, False)
@@ -139,7 +138,7 @@ class SeatKeeper:
                 seat.opened_at = time.monotonic()
                 self._seats.set_open(seat.seat, True)
         elif self._seats.is_idle(seat.seat):
-            self._give(seat, opponents, write_players)
+            self._give(seat, opponents, count_matches)
 
     def _is_long_enough(self, seat: _Seat, opponents: _Opponents) -> bool:
         """Returns whether the player has had this seat for long enough: another one is owed more matches."""
@@ -151,13 +150,12 @@ class SeatKeeper:
         owed = opponents.owed
         return waiting.size > 0 and owed[waiting].max() - owed[seat.player_idx] >= _OWED_MATCHES
 
-    def _give(self, seat: _Seat, opponents: _Opponents, write_players: Callable[[], bool]) -> None:
+    def _give(self, seat: _Seat, opponents: _Opponents, count_matches: Callable[[], None]) -> None:
         """Give it to the player without a seat of this policy that is owed the most, if there is one."""
         seat.player_idx = None
-        # A journal says who has played by the place of a player in the record, so the record is written before the
-        # first match.
-        if not self._waiting(opponents).size or not write_players():
+        if not self._waiting(opponents).size:
             return
+        count_matches()
         waiting = self._waiting(opponents)
         owed = opponents.owed[waiting]
         most_owed = waiting[owed == owed.max()]  # at the start, all

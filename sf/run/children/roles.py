@@ -56,7 +56,6 @@ def _rollout_arguments(start: Start) -> RolloutWorkerArgs:
         ),
         action_space=plan.spec.action_space,
         objective=config.population.pbt_target_objective,
-        run_dir=memory.run_dir.path,
         shaping=memory.shaping,
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, ClassVar
@@ -102,6 +103,13 @@ class Episodes(Report):
     episodes: list[list[Any]]
     lost_episodes: int
     absent: list[int]
+
+
+@dataclass(frozen=True)
+class MatchesPlayed(Report):
+    """matches: that are over, each the fields of `sf.rollout.matches.PlayedMatch`."""
+
+    matches: Sequence[tuple[Sequence[int], Sequence[float]]]
 
 
 @dataclass(frozen=True)

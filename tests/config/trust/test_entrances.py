@@ -224,7 +224,7 @@ def test_a_run_of_a_sweep_that_goes_on_is_not_more_trusted_than_another(capsys):
     Path("mine.yaml").write_text(yaml.safe_dump({"flags": {"env": "toy_identity", "num_workers": 1}, "seeds": [0]}))
     write_run("sweeps/mine/seed=0", {**PAYLOADS["an encoder beside it"], "num_workers": 1, "seed": 0})
     assert run("sf.tools.sweep.command", ["mine.yaml", "--train_dir", "sweeps"]) == 2
-    assert "was trained with encoder planted:Net, and the sweep now says" in " ".join(capsys.readouterr().err.split())
+    assert "was trained with encoder planted:Net" in " ".join(capsys.readouterr().err.split())
     assert not Path(MARKER).exists()
 
 

@@ -15,7 +15,6 @@ from sf.run.controllers import make_matchmaker
 from sf.shared.seats import Seats
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
-from sf.storage.match_journal import DIRECTORY, Journal, PlayedMatch
 from sf.storage.run_dir import RunDir
 
 
@@ -49,7 +48,6 @@ class Leagues:
         self.ordered = []
         self.loading_s = 0.0
         self.reference = {}
-        self.journal = Journal(run_dir)
 
     def start(self, players=None, **flags):
         common = {"past_share": 0.5, "snapshot_every_env_steps": 1000, "players": tuple(players or ())}
@@ -95,17 +93,12 @@ class Leagues:
         return {self.seats.name(seat) for seat in range(self.seats.num_seats) if self.seats.tables["is_open"][seat]}
 
     def end(self, *matches):
-        """Rollout workers note these matches, and the league looks. A match: who has played it, and the scores."""
+        """Rollout workers report these matches, and the league looks. A match: who has played it, and the scores."""
         self.note(*matches)
         self.league.write()
 
     def note(self, *matches):
-        self.journal.add([PlayedMatch(*match) for match in matches])
-
-    @property
-    def journal_file(self):
-        (path,) = (self.run_dir / DIRECTORY).iterdir()
-        return path.stem
+        self.league.results.note(matches)
 
     def rows(self):
         return [json.loads(line) for line in (self.run_dir / "league.jsonl").read_text().splitlines()]
@@ -301,31 +294,23 @@ def test_the_record_has_every_match_once_also_where_the_disk_was_full(leagues, f
     assert player_row == {"kind": "player", "name": "random"}
     common = {"kind": "match", "env_steps": 77, "probability": 1.0}
     assert matches == [
-        {**common, "players": list(names), "scores": list(scores), "journal": [leagues.journal_file, line]}
-        for names, scores, line in (
-            (("policy_00", "random"), (1.0, -1.0), 1),
-            (("random", "policy_00"), (0.5, 0.5), 2),
-        )
+        {**common, "players": list(names), "scores": list(scores)}
+        for names, scores in ((("policy_00", "random"), (1.0, -1.0)), (("random", "policy_00"), (0.5, 0.5)))
     ]
 
 
-def test_matches_that_a_killed_run_had_not_recorded_are_recorded_when_it_is_resumed(leagues):
+def test_a_resumed_league_has_the_matches_of_its_record_each_once(leagues):
     leagues.start(players={"random": None})
     leagues.settle()
     player = idx_of(leagues, "random")
     leagues.end(((0, player), (1.0, 0.0)), ((0, player), (2.0, 0.0)))
-    leagues.note(((0, player), (3.0, 0.0)), ((0, player), (4.0, 0.0)))
     league_path = leagues.run_dir / "league.jsonl"
-    league_path.write_bytes(league_path.read_bytes()[:-20])  # of the second match
-    resumed = leagues.start(players={"random": None})  # the other one was killed before it had seen these
-    leagues.journal = Journal(leagues.run_dir)  # its rollout workers, too
+    league_path.write_bytes(league_path.read_bytes()[:-20])  # of the second match, as a kill leaves it
+    resumed = leagues.start(players={"random": None})
     leagues.end(((0, player), (5.0, 0.0)))
-    resumed.write()
-    assert sorted(row["scores"][0] for row in leagues.rows() if row["kind"] == "match") == [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert resumed.pool.win_rates(0) == {"random": (1.0, 5)}
     resumed.end()
-    assert not (leagues.run_dir / "league" / "journal").exists()
-    assert leagues.start(players={"random": None}).pool.win_rates(0) == {"random": (1.0, 5)}
+    assert [row["scores"][0] for row in leagues.rows() if row["kind"] == "match"] == [1.0, 5.0]
+    assert leagues.start(players={"random": None}).pool.win_rates(0) == {"random": (1.0, 2)}
 
 
 def test_the_matches_of_a_seat_are_counted_before_it_is_given_away(leagues):

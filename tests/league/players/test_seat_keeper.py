@@ -59,7 +59,7 @@ class Matches:
                 self._end(env, probability)
                 self._begin(env)
             self.keeper.weigh()
-            self.keeper.see_to(0, lambda: True)
+            self.keeper.see_to(0, lambda: None)
             for seat in range(self.seats.num_seats):  # as the player worker does
                 self.seats.has_loaded(seat, self.seats.turn(seat), 0.0)
         return self

@@ -46,12 +46,12 @@ def test_a_run_that_is_resumed_says_so_and_one_whose_checkpoints_are_gone_that_i
 def test_a_resumed_run_says_what_its_file_of_flags_says_meanwhile(begin, tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text(yaml.safe_dump({"env": "toy_identity", "learning_rate": 0.001, "train_for_env_steps": 64}))
-    assert "says" not in begin(config=str(file)) + begin(64, config=str(file), train_for_env_steps=128)
+    assert "yaml says" not in begin(config=str(file)) + begin(64, config=str(file), train_for_env_steps=128)
     file.write_text(yaml.safe_dump({"env": "toy_identity", "learning_rate": 0.002, "train_for_env_steps": 64}))
     said = begin(128, config=str(file), train_for_env_steps=192)
     assert f"{file} says learning_rate 0.002 (the run: 0.001): a run keeps the settings" in said
     file.unlink()
-    assert "says" not in begin(192, experiment="toy_identity", train_for_env_steps=256)  # it is not needed any more
+    assert "yaml says" not in begin(192, experiment="toy_identity", train_for_env_steps=256)  # it is not needed any more
 
 
 def test_a_run_that_began_with_the_settings_of_another_has_nothing_to_say_of_them(begin, tmp_path):
