@@ -51,7 +51,9 @@ def test_a_resumed_run_says_what_its_file_of_flags_says_meanwhile(begin, tmp_pat
     said = begin(128, config=str(file), train_for_env_steps=192)
     assert f"{file} says learning_rate 0.002 (the run: 0.001): a run keeps the settings" in said
     file.unlink()
-    assert "yaml says" not in begin(192, experiment="toy_identity", train_for_env_steps=256)  # it is not needed any more
+    assert "yaml says" not in begin(
+        192, experiment="toy_identity", train_for_env_steps=256
+    )  # it is not needed any more
 
 
 def test_a_run_that_began_with_the_settings_of_another_has_nothing_to_say_of_them(begin, tmp_path):
