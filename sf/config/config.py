@@ -1,9 +1,8 @@
-"""The configuration: the parts that lie beside their components, put together, and the rules across them.
+"""The configuration: the parts of `sf.config.flags`, put together, and the rules across them.
 
-Each part is a frozen dataclass in the module `config` of its package; every field is a command-line flag of the same
-name. The types of the fields are checked by `sf.envs.field_types`, whichever way a value came; rules that concern one
-part where it is defined. Derived numbers are properties. A broken rule is a ValueError that begins with the flag and
-its value, and says what to change.
+Each part is a frozen dataclass; every field is a command-line flag of the same name. `sf.envs.field_types` checks the
+types of the fields, whichever way a value came, and each part its own rules. Derived numbers are properties. A broken
+rule is a ValueError that begins with the flag and its value, and says what to change.
 """
 
 from __future__ import annotations
