@@ -9,7 +9,7 @@ Three functions are the algorithm. Each is the body of a process:
     learn  trains the network     publishes weights for `infer`, gives the memory of trajectories back to `act`
 
 They share memory and send each other indices. No one waits for an optimizer step of `learn`, so a trajectory is a few
-versions of the policy old when it is trained on. V-trace corrects for this age, and the number of slots limits it.
+versions of the policy old when it is trained on, which V-trace corrects; the number of slots limits its age.
 docs/how_it_works.md explains this file and says what `sf-train` adds.
 """
 
@@ -148,7 +148,7 @@ def learn(slots, weights_spec, stats, env_steps_wanted, seed):
     weights, network = SharedWeights.create(weights_spec), Network()
     version = refresh(network, weights, 0)
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE)
-    env_steps, started_at = 0, time.monotonic()
+    env_steps, began = 0, time.time()
     while env_steps < env_steps_wanted:
         taken = []
         while len(taken) < BATCH:
@@ -168,8 +168,7 @@ def learn(slots, weights_spec, stats, env_steps_wanted, seed):
         mean_return = stats["last_return"].mean()
         if version % 20 == 0:
             print(f"{env_steps:9,} env steps   mean return {mean_return:5.1f}   lag {lag:.1f}", flush=True)
-    seconds = time.monotonic() - started_at
-    print(f"seed {seed}: mean return {mean_return:.1f} after {env_steps:,} env steps in {seconds:.0f} s")
+    print(f"seed {seed}: mean return {mean_return:.1f} after {env_steps:,} env steps in {time.time() - began:.0f} s")
 
 
 def loss_of(network, batch):
@@ -194,6 +193,7 @@ def loss_of(network, batch):
         value=value[:-1],
         behaviour_value=batch["value"],
         value_target=targets.vs,
+        returns=targets.vs,
         mask=batch["valid"],
         settings=PPO,
         coefficients=(1.0, 0.5, 0.01),  # of policy, value and entropy
