@@ -329,9 +329,7 @@ class _ForkServers:
             if not pid:
                 for other in (ours, *(other for _, other in self._waiting)):
                     other.close()
-                signal.signal(signal.SIGINT, signal.SIG_IGN)  # which a terminal sends to all, this one included
                 what, fds = _receive(theirs)
-                signal.signal(signal.SIGINT, signal.default_int_handler)
                 theirs.close()
                 _place(fds, what["fds"])
                 return Command(**what)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-import warm
 from faults import processes
 from pages import ROOT
 
@@ -18,7 +17,7 @@ RANDOM_RETURN = 22  # of an untrained policy
 def start(*flags):
     command = [sys.executable, str(SCRIPT), *flags]
     pipe = subprocess.PIPE
-    return warm.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
 
 
 def test_it_is_short():
