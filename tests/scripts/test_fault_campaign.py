@@ -30,9 +30,8 @@ def test_the_command_of_the_page_made_short_finds_every_promise_kept(tmp_path):
     faults = ["learner killed", "environment raises", "SIGTERM"]
     (command,) = (words for words in commands(ROOT / "docs" / "reliability.md") if "scripts/fault_campaign.py" in words)
     short = ["--tasks", "toy", "--faults", "3", "--only", *faults]
-    done = warm.run(
+    done = subprocess.run(  # cold: its runs are children of its shards
         [sys.executable, CAMPAIGN, *command[2:], *short, "--json", tmp_path / "outcomes.json"],
-        starts_commands=True,
         capture_output=True,
         text=True,
         timeout=230,
@@ -48,7 +47,7 @@ def test_the_command_of_the_page_made_short_finds_every_promise_kept(tmp_path):
 @pytest.mark.long
 def test_a_campaign_that_is_interrupted_prints_what_it_has_and_leaves_nothing():
     command = [sys.executable, CAMPAIGN, "--tasks", "toy", "--jobs", "2", "--only", "learner killed"]
-    process = warm.Popen(command, starts_commands=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for line in process.stdout:
         if "learner killed: " in line:
             break
