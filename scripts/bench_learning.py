@@ -46,7 +46,7 @@ TrainerName = Literal["own", "stable_baselines3", "sample_factory"]
 
 @dataclass(frozen=True)
 class Options:
-    """What to compare, and where the results go."""
+    """Says what to compare, and where the results go."""
 
     tasks: tuple[str, ...] = ()
     """Rows of the table. Default: all of them."""
@@ -70,7 +70,7 @@ class Options:
     """Episodes of each of the two evaluations of a run."""
 
     device: Literal["cpu", "cuda"] = "cpu"
-    """Where all trainers run their networks."""
+    """All trainers run their networks there."""
 
     results: Path = Path("train_dir/bench_learning")
     """Folder of results.jsonl, the runs, the checkouts and the report. The same folder goes on where it was stopped."""

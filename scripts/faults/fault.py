@@ -15,7 +15,7 @@ TOY = ("toy", "toy_sync")
 SWEEP = ("sweep",)
 
 Harm = Callable[[Any, Random], None]
-"""Of a session of the task."""
+"""Is called with a session of the task and the random numbers of the campaign."""
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class Options:
     """Steps of one trajectory."""
 
     device: Literal["cpu", "cuda"] = "cpu"
-    """Where all trainers run their networks."""
+    """All trainers run their networks there."""
 
     peers_dir: Path = REPOSITORY / ".peers"
     """Holds the virtual environments of the peers."""

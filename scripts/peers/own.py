@@ -42,7 +42,7 @@ from sf.tools.commands import cli
 
 START_UP_S = 60.0  # what a run may take beyond --seconds before it must stop
 SF_EVAL = re.compile(r'^sf-eval = "([\w.]+):(\w+)"$', re.MULTILINE)
-"""In pyproject.toml: the module and function of the command, which are others in older commits."""
+"""Finds the module and function of the command in pyproject.toml: they are others in older commits."""
 
 PLAYERS = 2  # processes of an evaluation: another number would play other episodes
 
@@ -113,7 +113,7 @@ class Own:
 
     tree: Tree
     flags: str = ""
-    """Of sf-train, in every task, as NAME=VALUE."""
+    """Adds these flags of sf-train in every task, as NAME=VALUE."""
 
     @property
     def name(self) -> str:

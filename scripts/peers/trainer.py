@@ -1,4 +1,4 @@
-"""What the comparisons of speed and of learning know of a trainer, and what a run of it comes to."""
+"""Describes a trainer and the result of a run of it, for the comparisons of speed and of learning."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class RunError(Exception):
 
 
 class Report(NamedTuple):
-    """What a trainer says while it trains."""
+    """Holds how many frames a trainer had trained on at a time."""
 
     at: float  # seconds of the epoch
     frames: int  # trained on so far
 
 
 class ReturnReport(NamedTuple):
-    """What it says of its returns."""
+    """Holds the mean return that a trainer reported at a time."""
 
     at: float
     frames: int
@@ -91,7 +91,7 @@ class Outcome:
     """A few more than were asked for: trainers count in batches."""
 
     seconds: float
-    """Of the training."""
+    """The training took this long."""
 
     left_behind: int
     """Processes that the trainer did not end."""
@@ -138,7 +138,7 @@ class Learner(Protocol):
 
     @property
     def name(self) -> str:
-        """In the file of results; with the commit, where there are several."""
+        """Names it in the file of results; with the commit if there are several."""
 
     @property
     def title(self) -> str: ...
@@ -147,13 +147,13 @@ class Learner(Protocol):
     def commit(self) -> str | None: ...
 
     def refusal_of(self, task: Task) -> str | None:
-        """Why it cannot train on a task; None if it can."""
+        """Returns why it cannot train on a task, or None if it can."""
 
     def prepare(self, task: Task) -> None:
         """Installs what is missing. Raises ValueError where that fails."""
 
     def settings(self, order: Order) -> dict[str, Any]:
-        """What decides on the result, beside task, frames and seed."""
+        """Returns what decides on the result, beside task, frames and seed."""
 
     def versions(self) -> dict[str, str]: ...
 
@@ -169,7 +169,7 @@ class Peer:
     title: ClassVar[str]
     commit: ClassVar[str | None] = None
     shown_settings: ClassVar[Sequence[str]] = ()
-    """Those that decide how much work a frame is; all where it is empty. The JSON file has all of them."""
+    """Tables show these settings, which decide how much work a frame is, or all if empty. The JSON file has all."""
 
     def __init__(self, peers_dir: Path) -> None:
         self.folder = virtual_envs.folder_of(self.package, peers_dir)
@@ -283,7 +283,7 @@ def last_line(log_file: Path) -> str:
 
 
 class Stall:
-    """Whether a count has stood still for STALL_S, called now and then."""
+    """Tells whether a count has stood still for STALL_S. It is called now and then."""
 
     def __init__(self, count: Callable[[], int]) -> None:
         self._count = count

@@ -151,7 +151,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _num_values(node: yaml.Node | None, known: dict[int, int]) -> int:
-    """Of a node with all that is in it, as often as an alias names it. known: by the id of a node."""
+    """Counts the values in a node, as often as an alias names them. known: counts by the id of a node."""
     key = id(node)
     if key not in known:
         known[key] = 1  # for an alias inside of what it stands for

@@ -41,7 +41,7 @@ class NamedCode(NamedTuple):
 
 
 def known_code_path() -> Path:
-    """In XDG_STATE_HOME, or ~/.local/state."""
+    """Returns the file in XDG_STATE_HOME, or in ~/.local/state."""
     home = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(home).expanduser() / "sf" / "known_code.jsonl"
 

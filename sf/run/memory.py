@@ -150,7 +150,7 @@ class Part:
 
 
 def parts_needed(plan: Plan) -> list[Part]:
-    """Of RAM; with a GPU the networks are in its memory, and batches are filled in RAM all the same."""
+    """Lists what needs RAM. With a GPU the networks are in its memory, but batches are still filled in RAM."""
     slot = bytes_per_slot(plan.spec, plan.config.rollout)
     copies = _KEPT * plan.num_policies + plan.num_evaluators * plan.num_policies
     if plan.device == "cpu":

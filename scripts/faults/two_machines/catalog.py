@@ -24,7 +24,7 @@ class RankFault:
 
 
 def _signal(who: str, signum: int) -> Callable[[Network, Host, Random], None]:
-    """To one of the processes of a host that are `who`: a role, parent or agent.
+    """Returns a fault that signals one of the processes of a host that are `who`: a role, parent or agent.
 
     Raises NotRecoveredError where there is none for a while.
     """

@@ -200,7 +200,7 @@ def sentences(events: Iterable[Event]) -> list[str]:
 
 
 def lineage(policy_id: int, policies: Mapping[int, PolicyHistory]) -> str:
-    """For example "policy 3 <- policy 1 at 2.0M <- start": it has had the weights of policy 1 since 2.0M env steps."""
+    """Returns "policy 3 <- policy 1 at 2.0M <- start" if it has had the weights of policy 1 since 2.0M env steps."""
     ancestors = policies[policy_id].ancestors
     links = [f"policy {policy_id}", *(f"policy {a.policy_id} at {rounded(a.env_steps)}" for a in ancestors)]
     num_left_out = len(ancestors) - _SHOWN_ANCESTORS

@@ -34,7 +34,7 @@ class Evolution:
 
     @property
     def has_objective(self) -> bool:
-        """Whether any policy has an objective yet: it takes some episodes."""
+        """Returns whether any policy has an objective yet: it takes some episodes."""
         return any(len(line) for line in self.curves.values())
 
     @property

@@ -192,12 +192,12 @@ def _waits(episodes: Play, group: PlayedGroup) -> bool:
 
 
 def _own_view(panels: list[Panel], agent_idx: int) -> list[Panel]:
-    """Where each agent has a view of its own, the person sees no other."""
+    """Returns the view of the person's agent if each agent has its own, else all panels."""
     return [panels[agent_idx]] if len(panels) > 1 else panels
 
 
 def _what_came_out(of_match: Sequence[Played], is_over: bool) -> str:
-    """What the person is told. of_match: the episodes of a match, which is_over. Prints who has won."""
+    """Returns what the person is told, and prints who has won if the match is over. of_match: its episodes."""
     own = [episode for episode in of_match if episode.policy_idx == 0]
     others = [episode for episode in of_match if episode.policy_idx != 0]
     text = f"return {number(own[-1].episode_return)}, {own[-1].num_steps} steps" if own else ""

@@ -74,7 +74,7 @@ class Keyboard:
 
     @property
     def is_pressed(self) -> bool:
-        """Whether there is a press that nobody has taken."""
+        """Returns whether there is a press that nobody has taken."""
         return bool(self._pressed)
 
     def forget(self) -> None:
