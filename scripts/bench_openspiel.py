@@ -28,9 +28,9 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-import json_file
 import numpy as np
-from markdown_table import markdown_table
+from recording import json_file
+from recording.markdown_table import markdown_table
 
 from sf.envs import ActionSpec, EnvOptions, StepResult, make_group
 from sf.envs.spaces.actions import ACTION_MASK, random_actions

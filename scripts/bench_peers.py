@@ -43,15 +43,15 @@ from pathlib import Path
 from statistics import median, median_high, median_low
 from typing import Any
 
-import json_file
-import machine as machine_of
-from markdown_table import markdown_table
 from peers.options import Options
 from peers.own import ThisProject
 from peers.puffer import PufferLib
 from peers.sample_factory import SampleFactory
 from peers.sb3 import StableBaselines3
 from peers.trainer import Peer, Result
+from recording import json_file
+from recording import machine as machine_of
+from recording.markdown_table import markdown_table
 
 from sf.tools.commands import cli
 

@@ -33,10 +33,10 @@ from queue import Full
 from statistics import median
 from typing import Any, get_args, get_type_hints
 
-import json_file
 import numpy as np
-from markdown_table import markdown_table
 from process_session import run_bounded
+from recording import json_file
+from recording.markdown_table import markdown_table
 
 from sf.config.flags.sampler import SamplerConfig
 from sf.shared.queues import IndexQueue, Queues, make_queues

@@ -20,9 +20,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import json_file
 import torch
 import torch.distributed
+from recording import json_file
 
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch

@@ -21,10 +21,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import json_file
-import machine
 import numpy as np
-from markdown_table import markdown_table
+from recording import json_file, machine
+from recording.markdown_table import markdown_table
 
 from sf.tools.commands import cli
 

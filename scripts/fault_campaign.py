@@ -27,7 +27,7 @@ from random import Random
 
 from faults import command, machine
 from faults.catalog import FAULTS
-from faults.fault import Fault
+from faults.kinds.fault import Fault
 from faults.outcomes import Outcome, Results, facts_of
 from faults.shard import Turn, shard
 from faults.tasks import TASKS

@@ -29,9 +29,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import json_file
 from gpu.step import Context, Findings, Step
 from process_session import run_bounded, sigterm_raises
+from recording import json_file
 from rich import box
 from rich.console import Console
 from rich.table import Table

@@ -30,10 +30,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import machine
 import tyro
 import yaml
-from markdown_table import markdown_table
+from recording import machine
+from recording.markdown_table import markdown_table
 
 from sf.metrics.readable import number
 from sf.storage.run_dir import write_atomically

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from faults import of_processes, of_runs, of_sweeps
-from faults.fault import Fault
+from faults.kinds import of_processes, of_runs, of_sweeps
+from faults.kinds.fault import Fault
 
 FAULTS: tuple[Fault, ...] = (*of_processes.FAULTS, *of_runs.FAULTS, *of_sweeps.FAULTS)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-import json_file
 from faults.outcomes import Results, sentences, table
+from recording import json_file
 from rich.console import Console
 
 _WIDTH = 150

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import json_file
-import machine
+from recording import json_file, machine
 from rich import box
 from rich.table import Table
 

@@ -17,7 +17,7 @@ from random import Random
 from faults import machine, processes, tasks
 from faults.bookkeeping import NotRecoveredError
 from faults.catalog import FAULTS
-from faults.fault import Fault
+from faults.kinds.fault import Fault
 from faults.outcomes import Outcome
 from faults.session import Session
 from faults.sweeps import SweepSession

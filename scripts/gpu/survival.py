@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from faults import processes
-from faults.of_processes import signal_child
+from faults.kinds.of_processes import signal_child
 from faults.session import NotRecoveredError, Session
 from faults.tasks import flags
 from gpu.step import Context, Findings, Lines

@@ -12,7 +12,7 @@ from learning.aggregates import shown
 from learning.comparison import Cell, Comparison, Overall, Row, compare
 from learning.results import Record
 from learning.tasks import Task
-from markdown_table import markdown_table
+from recording.markdown_table import markdown_table
 
 from sf.storage import output_file, text_files
 from sf.system.machine import extras

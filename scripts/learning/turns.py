@@ -15,11 +15,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import machine
 from learning.aggregates import shown
 from learning.results import FAILED, FINISHED, Key, Record, Results, key_of
 from learning.tasks import Task
 from peers.trainer import Learner, Order, Outcome, RunError
+from recording import machine
 
 
 @dataclass(frozen=True)

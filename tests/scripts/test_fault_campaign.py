@@ -12,8 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 import warm
-from faults import bookkeeping, machine, of_runs, of_sweeps, session, shard, tasks
+from faults import bookkeeping, machine, session, shard, tasks
 from faults.bookkeeping import NotRecoveredError
+from faults.kinds import of_runs, of_sweeps
 from faults.outcomes import Outcome, Results
 from faults.processes import alive_below, wait_until_gone
 from pages import ROOT, commands

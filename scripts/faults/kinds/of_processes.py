@@ -12,7 +12,7 @@ from random import Random
 
 from faults import processes
 from faults.bookkeeping import NotRecoveredError
-from faults.fault import ALL, LEAGUE, POPULATIONS, TOY, Fault, Harm
+from faults.kinds.fault import ALL, LEAGUE, POPULATIONS, TOY, Fault, Harm
 from faults.session import Session
 from faults.tasks import trigger_of
 

@@ -15,9 +15,9 @@ from random import Random
 
 from faults import bookkeeping, processes
 from faults.bookkeeping import NotRecoveredError
-from faults.fault import ALL, TOY, Fault, Harm
+from faults.kinds.fault import ALL, TOY, Fault, Harm
+from faults.kinds.of_processes import replaced
 from faults.machine import patience, permissions_bind
-from faults.of_processes import replaced
 from faults.session import Session, run_beside, start_process
 from faults.tasks import flags
 

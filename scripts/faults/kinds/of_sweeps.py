@@ -8,9 +8,9 @@ from random import Random
 
 from faults import tasks
 from faults.bookkeeping import NotRecoveredError
-from faults.fault import SWEEP, Fault, Harm
-from faults.of_processes import replaced
-from faults.of_runs import end_at_its_start
+from faults.kinds.fault import SWEEP, Fault, Harm
+from faults.kinds.of_processes import replaced
+from faults.kinds.of_runs import end_at_its_start
 from faults.session import run_beside
 from faults.sweeps import SweepSession
 
