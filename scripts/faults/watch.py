@@ -19,7 +19,7 @@ from faults import bookkeeping, processes
 from faults.bookkeeping import NotRecoveredError
 from faults.machine import patience
 
-from sf.run.children.roles import counts
+from sf.run.children.roles.table import counts
 from sf.run.memory import rows_by_role
 from sf.run.plan import Plan
 from sf.run.planning import make_plan

@@ -24,8 +24,8 @@ from sf.metrics.sinks.wandb_sink import WandbSink
 from sf.metrics.sinks.writer import MetricsWriter, Sink
 from sf.metrics.system_info import read_starts
 from sf.ranks.board import Board
-from sf.run.children.role import Body
-from sf.run.children.roles import counts, roles_with
+from sf.run.children.roles.role import Body
+from sf.run.children.roles.table import counts, roles_with
 from sf.run.children.supervisor import OPTIONAL_WITHIN_S, Supervisor
 from sf.run.controllers import Controllers
 from sf.run.joining import ANOTHER_RANK

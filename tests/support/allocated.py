@@ -2,8 +2,9 @@
 
 import dataclasses
 
-from sf.run.children.role import Start
-from sf.run.children.roles import LEARNER, counts
+from sf.run.children.roles.learner import LEARNER
+from sf.run.children.roles.role import Start
+from sf.run.children.roles.table import counts
 from sf.run.learner_orders import Links
 from sf.run.memory import RunMemory
 from sf.run.planning import make_plan

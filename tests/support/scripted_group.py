@@ -9,8 +9,8 @@ from sf.config import Config
 from sf.envs import EnvSpec, Episode
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.rollout.group import RolloutGroup
-from sf.run.children.role import Start
-from sf.run.children.roles import ROLLOUT
+from sf.run.children.roles.role import Start
+from sf.run.children.roles.rollout import ROLLOUT
 from sf.run.learner_orders import Links
 
 GROUP = 1  # the second one of the only worker

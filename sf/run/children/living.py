@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum, auto
 
-from sf.run.children.role import Role
+from sf.run.children.roles.role import Role
 from sf.run.memory import RunMemory
 from sf.system import gpu
 from sf.system.processes.child import Child

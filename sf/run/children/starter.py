@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sf.run.children.living import Event, LivingChildren
-from sf.run.children.role import Role, Start
+from sf.run.children.roles.role import Role, Start
 from sf.run.children.verdict import Death, QueueLostError, failure_after
 from sf.run.learner_orders import LearnerOrders
 from sf.run.memory import RunMemory

@@ -4,7 +4,7 @@ Consumes   reports of the children, their deaths, their heartbeats.
 Produces   reports for the run; new children in the place of dead ones; a stop in every queue at the end.
 Waits for  a report or a death.
 
-What differs from one kind of child to the next stands in its role: see `sf.run.children.role`.
+What differs from one kind of child to the next stands in its role: see `sf.run.children.roles.role`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from multiprocessing import connection
 from multiprocessing.connection import Connection
 
 from sf.run.children.living import Event, LivingChildren, Phase
-from sf.run.children.role import Role
-from sf.run.children.roles import ROLES
+from sf.run.children.roles.role import Role
+from sf.run.children.roles.table import ROLES
 from sf.run.children.servers import start_fork_servers
 from sf.run.children.starter import Replacer, Starter
 from sf.run.children.verdict import ChildError, Death, QueueLostError, RestartBudget, RestartBudgets, failure_after

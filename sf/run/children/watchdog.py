@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from sf.run.children.role import Role
+from sf.run.children.roles.role import Role
 from sf.run.memory import RunMemory
 from sf.system.processes.child import Child
 

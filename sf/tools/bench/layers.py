@@ -26,7 +26,7 @@ from sf.learner.args import LearnerArgs
 from sf.learner.update import Updater
 from sf.learner.worker import learner
 from sf.policy.worker import PolicyWorkerArgs
-from sf.run.children.role import Body
+from sf.run.children.roles.role import Body
 from sf.run.lifetime import Run
 from sf.run.plan import Plan
 from sf.shared.queues import StopRequested

@@ -17,7 +17,7 @@ from careless import Careless
 from child_body import answer, end_simulators, tell
 from runs import train_here
 
-from sf.run.children.roles import ROLES
+from sf.run.children.roles.table import ROLES
 from sf.run.children.servers import NETWORKS, SIMULATORS
 from sf.shared.queues import PipeQueue
 from sf.system.processes.child import start_child

@@ -1,0 +1,46 @@
+"""The policy worker as a child of a run."""
+
+from __future__ import annotations
+
+from sf.policy.worker import PolicyWorkerArgs, policy_worker
+from sf.run.children.roles.role import Role, Start
+from sf.run.children.servers import NETWORKS
+from sf.run.memory import RunMemory
+
+
+def _policy_arguments(start: Start) -> PolicyWorkerArgs:
+    memory, idx = start.memory, start.idx
+    plan, config = memory.plan, memory.plan.config
+    policy_id = memory.channels.policy_of(idx)
+    return PolicyWorkerArgs(
+        spec=plan.spec,
+        model=config.model,
+        bfloat16=plan.bfloat16,
+        synchronous=not config.sampler.async_rl,
+        num_threads=plan.policy_threads,
+        seed=config.run.seed,
+        idx=idx,
+        weights=memory.weights[policy_id],
+        states=memory.states[policy_id],
+        learner=start.links.of_policy_worker(policy_id),
+        rows=memory.pool.arrays,
+        channel=memory.channels.of_policy_worker(idx),
+        counters=memory.counter_row("policy", idx),
+    )
+
+
+def _learner_of(memory: RunMemory, idx: int) -> str:
+    return f"learner-{memory.channels.policy_of(idx)}"
+
+
+POLICY = Role(
+    name="policy",
+    server=NETWORKS,
+    body=policy_worker,
+    count=lambda plan: plan.num_policy_workers,
+    arguments=_policy_arguments,
+    queue=lambda memory, idx: memory.channels.requests[idx],
+    owes=lambda memory, idx: memory.channels.has_open_requests(idx),
+    recover=lambda memory, idx: memory.channels.recover_policy_worker(idx),
+    needs=_learner_of,
+)
