@@ -11,8 +11,9 @@ import numpy as np
 
 from sf.metrics.advice import UnreportedObjective, first_update
 from sf.metrics.bottleneck import Load, bottleneck
+from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
 from sf.metrics.meter import Machine, Meter, Roles, Window
-from sf.metrics.policy_progress import EndedEpisode, LatestEpisodes, PolicyEvent, PolicyProgress, episode_means
+from sf.metrics.policy_progress import PolicyEvent, PolicyProgress, episode_means
 from sf.shared.counters import Counters
 
 

@@ -27,7 +27,7 @@ from sf.learner.optimizer.optimizer import require_available
 from sf.model.building import build_model
 from sf.model.inference import num_weights
 from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
-from sf.run.memory import require_memory
+from sf.run.memory_needed import require_memory
 from sf.run.plan import Plan
 from sf.run.startup.describing import describe, said_where_slow
 from sf.storage.run_dir import RunDir

@@ -33,9 +33,9 @@ def said_to(receiver: Callable[[str], object]) -> Iterator[None]:
 
 
 def nobody(text: str) -> None:
-    """Is the receiver of messages that nobody needs."""
+    """Drop a message that nobody needs: a receiver."""
 
 
 def warn(text: str) -> None:
-    """Is the receiver that prints to standard error."""
+    """Print a message to standard error: a receiver."""
     print(text, file=sys.stderr, flush=True)

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from sf.metrics.policy_progress import EndedEpisode, LatestEpisodes, PolicyProgress
+from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
+from sf.metrics.policy_progress import PolicyProgress
 
 
 class Episodes:

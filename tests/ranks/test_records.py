@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sf.metrics.policy_progress import EndedEpisode, episode_means
+from sf.metrics.latest_episodes import EndedEpisode
+from sf.metrics.policy_progress import episode_means
 from sf.ranks.records import merged
 
 

@@ -12,7 +12,7 @@ from waiting import has_message
 
 from sf import envs
 from sf.envs import Episode
-from sf.metrics.policy_progress import EndedEpisode
+from sf.metrics.latest_episodes import EndedEpisode
 from sf.rollout.worker import rollout_worker
 from sf.system.processes.reports import EnvFault, Episodes
 

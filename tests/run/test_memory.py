@@ -11,7 +11,7 @@ from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.learner.state import new_updater
 from sf.model import registry
-from sf.run.memory import parts_needed, require_memory
+from sf.run.memory_needed import parts_needed, require_memory
 from sf.run.planning import make_plan
 from sf.storage.checkpoint import Checkpoint
 

@@ -97,7 +97,7 @@ WIN_RATE = "win_rate"  # a statistic of episodes, which rollout workers add: `sf
 
 @dataclass(frozen=True)
 class Episodes(Report):
-    """episodes: that have ended, each the fields of `sf.metrics.policy_progress.EndedEpisode`. lost_episodes: that a
+    """episodes: that have ended, each the fields of `sf.metrics.latest_episodes.EndedEpisode`. lost_episodes: that a
     fault has ended. absent: the actors of the worker that have had no step so far."""
 
     episodes: list[list[Any]]

@@ -8,7 +8,8 @@ import pytest
 from sf import envs
 from sf.config import Config
 from sf.league.population.controller import Population
-from sf.metrics.policy_progress import EndedEpisode, LatestEpisodes, PolicyProgress
+from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
+from sf.metrics.policy_progress import PolicyProgress
 from sf.storage.run_dir import RunDir
 from sf.system.arrays import Field, SharedArrays
 
