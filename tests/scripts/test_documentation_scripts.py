@@ -30,7 +30,7 @@ def test_the_command_of_the_page_compares_two_searches(tmp_path):
     (found,) = json.loads(results.read_text()).values()
     assert (tmp_path / "cartpole_tpe_0" / "was_killed").exists()
     assert found["tpe"]["trials"] == 4
-    assert 1 <= found["random"]["trials"] <= 4
+    assert found["random"]["trials"] == max(1, found["env_steps"] // 2000)
     assert found["random"]["pruned"] == 0
     for kind in ("tpe", "random"):
         assert all(9 <= score <= 500 for score in found[kind]["mean_return_with_new_seeds"])

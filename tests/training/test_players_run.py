@@ -207,14 +207,17 @@ def test_a_league_that_is_killed_again_and_again_loses_its_last_matches_alone_an
         checkpoints.append(str(path))
     functions = [f"numbered_match:{name}" for name in ("first", "second", "one_of_both")]
     flags = ["--env_kwargs", kwargs["env_kwargs"], "--past_share", "1", "--num_policies", "2", "--seats", "8"]
-    flags += ["--players", "random", *functions, *checkpoints, "--snapshot_every_env_steps", "3000"]
+    flags += ["--players", "random", *functions, *checkpoints, "--snapshot_every_env_steps", "500"]
     flags += ["--save_every_sec", "2", "--trust", "true", "--experiment", "run"]
     league, rng = tmp_path / "run" / "league.jsonl", random.Random(0)
     before, sessions_begin, killed_at = b"", [], []
     for n in range(NUM_KILLS):
         sessions_begin.append(time.time())
         process = start(tmp_path, *flags, env="numbered_match:Numbered")
-        time.sleep(rng.uniform(10.0, 13.0))
+        while not league.exists() or league.read_bytes().count(b"\n") < before.count(b"\n") + 250:
+            assert process.poll() is None
+            time.sleep(0.1)
+        time.sleep(rng.uniform(1.0, 3.0))
         pids = alive_below(process.pid)
         process.kill()
         for pid in pids if n % 2 else ():  # else the others end themselves
