@@ -43,7 +43,7 @@ class EnvSpec:
     """Describes what one actor of an environment sees and does, known without starting it where possible."""
 
     obs_space: gym.spaces.Dict  # a bare Box is {"obs": Box}; every entry is a Box
-    action_space: gym.Space  # Discrete, MultiDiscrete, Box, or a Tuple of Discrete and Box
+    action_space: gym.Space  # see `sf.envs.spaces.actions.ActionSpec`
     num_agents: int = 1  # actors of one environment
     frameskip: int = 1  # frames of the simulator for one step (one decision)
     shaping: Mapping[str, float] = field(default_factory=dict)  # weights of shaped rewards, by name: see set_shaping

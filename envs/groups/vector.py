@@ -13,20 +13,19 @@ When an environment that has ended is reset depends on the autoreset mode that t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
 
 from sf.envs.errors import ApiError, UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult, finished_episode
 from sf.envs.groups import calls
 from sf.envs.seeding import env_seed
-from sf.envs.spaces.actions import ActionSpec, decoder, supported_action_space
+from sf.envs.spaces.actions import decoder, supported_action_space
 from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter
 from sf.envs.wrappers.layers import has_own_time_limit, layers
 
@@ -83,7 +82,7 @@ class VectorGroup:
         obs_space = calls.space(env_id, env, "single_observation_space")
         self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)
         action_space = supported_action_space(env_id, calls.space(env_id, env, "single_action_space"))
-        self._decode = _batch_decoder(action_space, env.num_envs)
+        self._decode = decoder(action_space, env.num_envs)
         self.spec = EnvSpec(
             self._writer.space,
             action_space,
@@ -194,26 +193,3 @@ def _episode_stats(env_id: str, infos: Mapping[str, Any]) -> Mapping[str, Any]:
             "entry for each environment, as Gymnasium's vector environments do since version 1.0"
         )
     return stats
-
-
-def _batch_decoder(space: gym.Space, num_envs: int) -> Callable[[np.ndarray, np.ndarray], Any]:
-    """Returns a function (discrete [E, D], continuous [E, C]) -> the actions of E environments, for `VectorEnv.step`.
-
-    Raises UsageError for an unsupported space.
-    """
-    if isinstance(space, gym.spaces.Tuple):
-        parts = [(ActionSpec.of(leaf), _batch_decoder(leaf, num_envs)) for leaf in space.spaces]
-        d_ends = np.cumsum([len(part.discrete_sizes) for part, _ in parts])[:-1]
-        c_ends = np.cumsum([part.num_continuous for part, _ in parts])[:-1]
-
-        def decode_tuple(discrete: np.ndarray, continuous: np.ndarray) -> tuple[Any, ...]:
-            split = zip(np.split(discrete, d_ends, 1), np.split(continuous, c_ends, 1), parts, strict=True)
-            return tuple(decode(d, c) for d, c, (_, decode) in split)
-
-        return decode_tuple
-    if isinstance(space, gym.spaces.MultiDiscrete):
-        shape, start, dtype = (num_envs, *space.shape), space.start, space.dtype
-        return lambda discrete, continuous: (start + discrete.reshape(shape)).astype(dtype)
-    ActionSpec.of(space)
-    # E Discretes are a MultiDiscrete and E Boxes a Box: one action for `decoder`.
-    return decoder(batch_space(space, num_envs))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -18,6 +18,7 @@ ACTION_MASK = "action_mask"
 """The key of an observation that says which choices are allowed: see `sf.model.distributions`."""
 
 MOST_CHOICES = 1_000_000  # of all heads: a batch of 2,048 has eight gigabytes of logits then
+MOST_CHOICES_OF_INTEGER = 256  # of a Box: all values of a byte
 
 
 @dataclass(frozen=True)
@@ -34,17 +35,16 @@ class ActionSpec:
 
     @classmethod
     def of(cls, space: gym.Space) -> ActionSpec:
-        """Raises UsageError for a space that is not Discrete, MultiDiscrete, Box, or a Tuple of them, has nothing to
-        choose, or too much."""
+        """Raises UsageError for a space with a leaf that is not Discrete, MultiDiscrete or Box (see `leaves`), that has
+        nothing to choose, or too much."""
         sizes: list[int] = []
         num_continuous = 0
-        for leaf in _leaves(space):
-            if isinstance(leaf, gym.spaces.Discrete):
-                sizes.append(int(leaf.n))
-            elif isinstance(leaf, gym.spaces.MultiDiscrete):
-                sizes.extend(int(n) for n in leaf.nvec.flatten())
-            else:
+        for leaf in leaves(space):
+            leaf_heads = heads(leaf)
+            if leaf_heads is None:
                 num_continuous += int(np.prod(leaf.shape or ()))
+            else:
+                sizes.extend(leaf_heads.sizes.tolist())
         if not sizes and not num_continuous:
             raise UsageError(f"action space {space} has nothing to choose: give it a number, or a Discrete(1)")
         if sum(sizes) > MOST_CHOICES:
@@ -54,6 +54,60 @@ class ActionSpec:
                 "MultiDiscrete, or make it a Box"
             )
         return cls(tuple(sizes), num_continuous)
+
+
+class Heads(NamedTuple):
+    """The categorical heads of a leaf: how many choices each has, [D] int64, and its first one, [D] int64."""
+
+    sizes: np.ndarray
+    starts: np.ndarray
+
+
+def leaves(space: gym.Space) -> list[gym.Space]:
+    """Returns the parts of a space that have no parts, in the order of its Dicts and Tuples, which may be nested."""
+    if isinstance(space, gym.spaces.Dict):
+        return [leaf for child in space.spaces.values() for leaf in leaves(child)]
+    if isinstance(space, gym.spaces.Tuple):
+        return [leaf for child in space.spaces for leaf in leaves(child)]
+    return [space]
+
+
+def leaf_actions(space: gym.Space, action: Any) -> list[Any]:
+    """Returns the parts of an action of `space` in the order of `leaves`.
+
+    Raises KeyError, TypeError or ValueError for what is no such action.
+    """
+    if isinstance(space, gym.spaces.Dict):
+        if action.keys() != space.spaces.keys():
+            raise ValueError
+        return [part for key, child in space.spaces.items() for part in leaf_actions(child, action[key])]
+    if isinstance(space, gym.spaces.Tuple):
+        children = zip(space.spaces, action, strict=True)
+        return [part for child, child_action in children for part in leaf_actions(child, child_action)]
+    return [action]
+
+
+def heads(leaf: gym.Space) -> Heads | None:
+    """Returns the heads of a leaf, or None if its actions are continuous numbers.
+
+    A Box of integers has a head for each of its numbers where none has more than `MOST_CHOICES_OF_INTEGER` values; else
+    its actions are continuous numbers that are rounded. Raises UsageError for a leaf of another kind.
+    """
+    if isinstance(leaf, gym.spaces.Discrete):
+        return Heads(np.array([leaf.n], np.int64), np.array([leaf.start], np.int64))
+    if isinstance(leaf, gym.spaces.MultiDiscrete):
+        return Heads(leaf.nvec.ravel().astype(np.int64), leaf.start.ravel().astype(np.int64))
+    if not isinstance(leaf, gym.spaces.Box):
+        raise UsageError(
+            f"action space {leaf} is not supported: use Discrete, MultiDiscrete, MultiBinary, Box, or a Dict or Tuple "
+            "of those (a wrapper of the environment can convert it)"
+        )
+    if np.issubdtype(leaf.dtype, np.floating):
+        return None
+    low, high = leaf.low.ravel().astype(np.float64), leaf.high.ravel().astype(np.float64)
+    if low.size == 0 or (high - low >= MOST_CHOICES_OF_INTEGER).any():
+        return None
+    return Heads((high - low).astype(np.int64) + 1, low.astype(np.int64))
 
 
 def supported_action_space(env_id: str, space: gym.Space) -> gym.Space:
@@ -75,38 +129,56 @@ def without_multi_binary(space: gym.Space) -> gym.Space:
         return gym.spaces.MultiDiscrete(np.full(space.shape, 2), dtype=np.int8)
     if isinstance(space, gym.spaces.Tuple):
         return gym.spaces.Tuple([without_multi_binary(child) for child in space.spaces])
+    if isinstance(space, gym.spaces.Dict):
+        return gym.spaces.Dict([(name, without_multi_binary(child)) for name, child in space.spaces.items()])
     return space
 
 
-def decoder(space: gym.Space) -> Callable[[np.ndarray, np.ndarray], Any]:
-    """Returns a function (discrete [D], continuous [C]) -> an action that `space` contains."""
-    if isinstance(space, gym.spaces.Tuple):
-        parts = [(ActionSpec.of(leaf), decoder(leaf)) for leaf in space.spaces]
+def decoder(space: gym.Space, num_envs: int | None = None) -> Callable[[np.ndarray, np.ndarray], Any]:
+    """Returns a function (discrete [D], continuous [C]) -> an action that `space` contains.
 
-        def decode_tuple(discrete: np.ndarray, continuous: np.ndarray) -> tuple[Any, ...]:
-            action, d, c = [], 0, 0
-            for spec, decode in parts:
-                d_end, c_end = d + len(spec.discrete_sizes), c + spec.num_continuous
-                action.append(decode(discrete[d:d_end], continuous[c:c_end]))
-                d, c = d_end, c_end
-            return tuple(action)
+    num_envs: the function takes [num_envs, D] and [num_envs, C] instead, and returns the actions of so many
+    environments, as `gymnasium.vector.VectorEnv.step` takes them.
+    """
+    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
+        named = space.spaces.items() if isinstance(space, gym.spaces.Dict) else enumerate(space.spaces)
+        parts = []
+        d = c = 0
+        for name, child in named:
+            spec = ActionSpec.of(child)
+            d_end, c_end = d + len(spec.discrete_sizes), c + spec.num_continuous
+            parts.append((name, slice(d, d_end), slice(c, c_end), decoder(child, num_envs)))
+            d, c = d_end, c_end
 
-        return decode_tuple
-    if isinstance(space, gym.spaces.Discrete):
+        def decode_parts(discrete: np.ndarray, continuous: np.ndarray) -> dict[Any, Any]:
+            return {name: decode(discrete[..., d], continuous[..., c]) for name, d, c, decode in parts}
+
+        if isinstance(space, gym.spaces.Dict):
+            return decode_parts
+        return lambda discrete, continuous: tuple(decode_parts(discrete, continuous).values())
+    shape, dtype = space.shape or (), space.dtype
+    shape = shape if num_envs is None else (num_envs, *shape)
+    leaf_heads = heads(space)
+    if leaf_heads is None:
+        assert isinstance(space, gym.spaces.Box)
+        return _box_decoder(space, shape)
+    if isinstance(space, gym.spaces.Discrete) and num_envs is None:
         start = int(space.start)
         return lambda discrete, continuous: start + int(discrete[0])
-    if isinstance(space, gym.spaces.MultiDiscrete):
-        shape, first = space.shape, space.start
-        return lambda discrete, continuous: first + discrete.reshape(shape).astype(space.dtype)
-    if isinstance(space, gym.spaces.Box):
-        low, high, shape, dtype = space.low, space.high, space.shape, space.dtype
-        centre, half = centre_and_half(space)
+    starts = leaf_heads.starts
+    return lambda discrete, continuous: (starts + discrete).reshape(shape).astype(dtype)
 
-        def decode_box(discrete: np.ndarray, continuous: np.ndarray) -> np.ndarray:
-            return np.asarray(np.clip(centre + half * continuous.reshape(shape), low, high), dtype)
 
-        return decode_box
-    raise _unsupported(space)
+def _box_decoder(space: gym.spaces.Box, shape: tuple[int, ...]) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    low, high, dtype = space.low, space.high, space.dtype
+    centre, half = centre_and_half(space)
+    is_integer = not np.issubdtype(dtype, np.floating)
+
+    def decode(discrete: np.ndarray, continuous: np.ndarray) -> np.ndarray:
+        numbers = centre + half * continuous.reshape(shape)
+        return np.asarray(np.clip(np.rint(numbers) if is_integer else numbers, low, high), dtype)
+
+    return decode
 
 
 def centre_and_half(space: gym.spaces.Box) -> tuple[np.ndarray, np.ndarray]:
@@ -154,20 +226,3 @@ def random_actions(
         heads = np.split(drawn, np.cumsum(sizes)[:-1], axis=1)
         discrete = np.stack([head.argmax(axis=1) for head in heads], axis=1).astype(np.int32)
     return discrete, rng.uniform(-1, 1, (count, action.num_continuous)).astype(np.float32)
-
-
-def _leaves(space: gym.Space) -> list[gym.Space]:
-    leaves = list(space.spaces) if isinstance(space, gym.spaces.Tuple) else [space]
-    for leaf in leaves:
-        integer_box = isinstance(leaf, gym.spaces.Box) and not np.issubdtype(leaf.dtype, np.floating)
-        known = isinstance(leaf, gym.spaces.Discrete | gym.spaces.MultiDiscrete | gym.spaces.Box)
-        if not known or integer_box:
-            raise _unsupported(leaf)
-    return leaves
-
-
-def _unsupported(space: gym.Space) -> UsageError:
-    return UsageError(
-        f"action space {space} is not supported: use Discrete, MultiDiscrete, MultiBinary, a Box of floats, or a Tuple "
-        "of those (a wrapper of the environment can convert it)"
-    )

@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 
 from sf.envs.errors import UsageError
-from sf.envs.spaces.actions import centre_and_half, float_dtype
+from sf.envs.spaces.actions import Heads, centre_and_half, float_dtype, heads, leaf_actions, leaves
 from sf.envs.spaces.seen_spaces import children
 
 ReadObs = Callable[[Mapping[str, np.ndarray]], Any]
@@ -49,16 +49,20 @@ def action_encoder(space: gym.Space) -> EncodeAction:
 
     It is the inverse of `sf.envs.spaces.actions.decoder`. The function raises UsageError for what is no such action.
     """
-    leaves = list(space.spaces) if isinstance(space, gym.spaces.Tuple) else [space]
+    space_leaves = leaves(space)
 
     def encode(action: Any) -> tuple[np.ndarray, np.ndarray]:
-        parts = action if isinstance(space, gym.spaces.Tuple) else (action,)
         discrete: list[np.ndarray] = []
         continuous: list[np.ndarray] = []
         try:
-            for leaf, part in zip(leaves, parts, strict=True):
-                (continuous if isinstance(leaf, gym.spaces.Box) else discrete).append(_numbers(leaf, part))
-        except (TypeError, ValueError):
+            for leaf, part in zip(space_leaves, leaf_actions(space, action), strict=True):
+                leaf_heads = heads(leaf)
+                if leaf_heads is None:
+                    assert isinstance(leaf, gym.spaces.Box)
+                    continuous.append(_numbers(leaf, part))
+                else:
+                    discrete.append(_choices(leaf, leaf_heads, part))
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise UsageError(f"{action!r} is no action of {space}: return one that the space contains") from None
         return (
             np.concatenate([np.zeros(0, np.int32), *discrete]).astype(np.int32),
@@ -68,18 +72,19 @@ def action_encoder(space: gym.Space) -> EncodeAction:
     return encode
 
 
-def _numbers(space: gym.Space, action: Any) -> np.ndarray:
+def _numbers(space: gym.spaces.Box, action: Any) -> np.ndarray:
+    """Raises ValueError or TypeError for what is no action."""
+    centre, half = centre_and_half(space)
+    floats = np.asarray(action).astype(float_dtype(space)).reshape(space.shape)
+    if not np.isfinite(floats).all():
+        raise ValueError
+    return ((floats - centre) / np.where(half > 0, half, 1)).ravel()
+
+
+def _choices(space: gym.Space, heads_of_space: Heads, action: Any) -> np.ndarray:
     """Raises ValueError or TypeError for what is no action."""
     values = np.asarray(action)
-    if isinstance(space, gym.spaces.Box):
-        centre, half = centre_and_half(space)
-        floats = values.astype(float_dtype(space)).reshape(space.shape)
-        if not np.isfinite(floats).all():
-            raise ValueError
-        return ((floats - centre) / np.where(half > 0, half, 1)).ravel()
-    start: Any = space.start  # type: ignore[attr-defined]  # of a Discrete or a MultiDiscrete
-    sizes: Any = space.n if isinstance(space, gym.spaces.Discrete) else space.nvec  # type: ignore[attr-defined]
-    chosen = values.reshape(space.shape) - start
-    if values.dtype.kind not in "iub" or ((chosen < 0) | (chosen >= sizes)).any():
+    chosen = values.reshape(space.shape or ()).ravel() - heads_of_space.starts
+    if values.dtype.kind not in "iub" or ((chosen < 0) | (chosen >= heads_of_space.sizes)).any():
         raise ValueError
-    return chosen.ravel()
+    return chosen

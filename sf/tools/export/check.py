@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 
-from sf.envs.spaces.actions import decoder
+from sf.envs.spaces.actions import decoder, heads, leaf_actions, leaves
 from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.model.distributions import IMPOSSIBLE
 
@@ -85,6 +85,6 @@ def _of_actions(policy: TorchPolicy, out: Mapping[str, np.ndarray]) -> float:
 
 def _flat(space: gym.Space, action: Any) -> np.ndarray:
     """[D + C]: discrete numbers first, then continuous ones."""
-    parts = zip(space.spaces, action, strict=True) if isinstance(space, gym.spaces.Tuple) else [(space, action)]
-    in_order = sorted(parts, key=lambda part: isinstance(part[0], gym.spaces.Box))
+    parts = zip(leaves(space), leaf_actions(space, action), strict=True)
+    in_order = sorted(parts, key=lambda part: heads(part[0]) is None)
     return np.concatenate([np.ravel(value) for _, value in in_order])

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from sf.envs import ActionSpec
-from sf.envs.spaces.actions import middle_range
+from sf.envs.spaces.actions import heads, leaves, middle_range
 from sf.envs.spaces.observations import obs_arrays
 from sf.evaluation.play.onnx_policy import input_name
 from sf.evaluation.play.torch_policy import TorchPolicy
@@ -38,6 +38,7 @@ class ActingNetwork(nn.Module):
     scale: Tensor
     low: Tensor
     high: Tensor
+    is_integer: Tensor
 
     def __init__(self, policy: TorchPolicy) -> None:
         super().__init__()
@@ -46,6 +47,8 @@ class ActingNetwork(nn.Module):
         self._spec = policy.action_spec
         layout = action_layout(policy.action_space)
         self.register_buffer("start", torch.tensor(layout["discrete_start"], dtype=torch.int64))  # [D]
+        self.register_buffer("is_integer", torch.tensor(layout["continuous_is_integer"], dtype=torch.bool))  # [C]
+        self._has_integers = any(layout["continuous_is_integer"])
         for name in ("centre", "scale", "low", "high"):
             numbers = torch.tensor(layout[f"continuous_{name}"], dtype=torch.float64)
             self.register_buffer(name, numbers.float())  # [C]
@@ -65,7 +68,10 @@ class ActingNetwork(nn.Module):
             choices = [head.argmax(dim=-1) for head in logits.split(sizes, dim=-1)]
             out |= {"action_discrete": torch.stack(choices, dim=-1) + self.start, "logits": logits}
         if num_continuous:
-            action = (self.centre + self.scale * mean).clamp(self.low, self.high)
+            action = self.centre + self.scale * mean
+            if self._has_integers:
+                action = torch.where(self.is_integer, action.round(), action)
+            action = action.clamp(self.low, self.high)
             out |= {"action_continuous": action, "mean": mean, "log_stddev": log_stddev}
         out["value"] = step.value
         if self.network.state_size:
@@ -117,20 +123,23 @@ def _traced(network: ActingNetwork, inputs: dict[str, Any]) -> ExportedProgram:
 def action_layout(space: gym.Space) -> dict[str, list[Any]]:
     """Says how the flat action of the network becomes the environment's, as `sf.envs.spaces.actions.decoder` does it.
 
-    The choice of head i counts from start; a continuous number x is clip(centre + scale * x, low, high).
+    The choice of head i counts from start; a continuous number x is clip(centre + scale * x, low, high), rounded before
+    it is clipped where `continuous_is_integer`.
     """
-    leaves = space.spaces if isinstance(space, gym.spaces.Tuple) else (space,)
-    boxes = [leaf for leaf in leaves if isinstance(leaf, gym.spaces.Box)]
+    leaf_heads = [(leaf, heads(leaf)) for leaf in leaves(space)]
+    boxes = [leaf for leaf, its_heads in leaf_heads if its_heads is None and isinstance(leaf, gym.spaces.Box)]
     low, high = _in_a_row([(box.low, box.high) for box in boxes])
     bottom, top = _in_a_row([middle_range(box) for box in boxes])
-    heads = [leaf for leaf in leaves if isinstance(leaf, gym.spaces.Discrete | gym.spaces.MultiDiscrete)]
+    starts = [its_heads.starts for _, its_heads in leaf_heads if its_heads is not None]
+    is_integer = [not np.issubdtype(box.dtype, np.floating) for box in boxes for _ in range(box.low.size)]
     return {
         "discrete_sizes": list(ActionSpec.of(space).discrete_sizes),
-        "discrete_start": np.concatenate([np.zeros(0, np.int64), *(np.ravel(head.start) for head in heads)]).tolist(),
+        "discrete_start": np.concatenate([np.zeros(0, np.int64), *starts]).tolist(),
         "continuous_centre": ((top + bottom) / 2).tolist(),
         "continuous_scale": ((top - bottom) / 2).tolist(),
         "continuous_low": low.tolist(),
         "continuous_high": high.tolist(),
+        "continuous_is_integer": is_integer,
     }
 
 

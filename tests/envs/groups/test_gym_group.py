@@ -130,7 +130,7 @@ def _env(**members: Any) -> Both:
         ([_env(step=lambda action: (np.zeros((2, 2), np.float32), 0.0, False, False, {}))], r"of shape \(2, 2\)"),
         ([_env(observation_space=PAIR, reset=lambda **kwargs: (np.zeros(2), np.zeros(2)))], r"reset\(\)"),
         ([_env(action_space=gym.spaces.Text(3))], "action space"),
-        ([_env(action_space=gym.spaces.Dict(a=gym.spaces.Discrete(2)))], "action space"),
+        ([_env(action_space=gym.spaces.Dict(a=gym.spaces.Text(2)))], "action space"),
         ([_env(), _env(action_space=gym.spaces.Discrete(97))], r"Discrete\(97\)"),
         ([Objectives()], "2 objectives"),
         ([TWO], "2 objectives"),

@@ -10,8 +10,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from sf.envs import EnvOptions, make_group, make_rendered_group, register_vector_env
 from sf.envs.errors import UsageError
-from sf.envs.groups.vector import VectorGroup, _batch_decoder
-from sf.envs.spaces.actions import ActionSpec
+from sf.envs.groups.vector import VectorGroup
+from sf.envs.spaces.actions import ActionSpec, decoder
 from sf.envs.toys.single import Counting
 
 
@@ -115,7 +115,7 @@ def test_a_batch_of_actions_is_in_the_action_space_of_the_vector_env() -> None:
         discrete = np.array([rng.integers(0, size, 4) for size in spec.discrete_sizes], np.int32).reshape(-1, 4).T
         continuous = rng.normal(0, 2, (4, spec.num_continuous)).astype(np.float32)
         batch = gym.vector.utils.batch_space(space, 4)
-        assert batch.contains(_batch_decoder(space, 4)(discrete, continuous))
+        assert batch.contains(decoder(space, 4)(discrete, continuous))
 
 
 def _of(wrong: dict[str, Any], mode: AutoresetMode = AutoresetMode.NEXT_STEP) -> VectorGroup:

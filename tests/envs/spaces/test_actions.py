@@ -3,12 +3,13 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.vector.utils import batch_space
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sf.envs.errors import UsageError
-from sf.envs.spaces.actions import ActionSpec, decoder
+from sf.envs.spaces.actions import ActionSpec, decoder, leaf_actions
 from sf.envs.spaces.reading_back import action_encoder
 
 _DISCRETE = st.builds(gym.spaces.Discrete, st.integers(1, 9), start=st.integers(-5, 5))
@@ -33,8 +34,25 @@ def _boxes(draw: st.DrawFn) -> gym.spaces.Box:
     return gym.spaces.Box(np.array(low), high, shape, dtype)
 
 
-_LEAVES = _DISCRETE | _MULTI_DISCRETE | _boxes()
-_SPACES = _LEAVES | st.lists(_LEAVES, min_size=1, max_size=3).map(gym.spaces.Tuple)
+@st.composite
+def _integer_boxes(draw: st.DrawFn, most: int = 10_000) -> gym.spaces.Box:
+    """Of as many values an axis, which may be more than there are heads for."""
+    shape = draw(hnp.array_shapes(min_dims=0, max_dims=2, max_side=3))
+    low = draw(hnp.arrays(np.int32, shape, elements=st.integers(-100, 100)))
+    width = draw(hnp.arrays(np.int32, shape, elements=st.integers(0, most - 1)))
+    return gym.spaces.Box(np.array(low), np.array(low + width), shape, np.int32)
+
+
+_LEAVES = _DISCRETE | _MULTI_DISCRETE | _boxes() | _integer_boxes()
+_NAMES = st.sampled_from(["turn", "aim", "fire"])
+_SPACES = st.recursive(
+    _LEAVES,
+    lambda child: (
+        st.lists(child, min_size=1, max_size=3).map(gym.spaces.Tuple)
+        | st.dictionaries(_NAMES, child, min_size=1).map(gym.spaces.Dict)
+    ),
+    max_leaves=5,
+)
 
 
 @given(_SPACES, st.data())
@@ -43,10 +61,19 @@ def test_every_decoded_action_is_in_the_space(space: gym.Space, data: st.DataObj
     discrete = np.array([data.draw(st.integers(0, n - 1)) for n in spec.discrete_sizes], np.int32)
     numbers = st.floats(-1e4, 1e4, width=32)
     continuous = data.draw(hnp.arrays(np.float32, spec.num_continuous, elements=numbers))
-    assert space.contains(decoder(space)(discrete, continuous))
+    action = decoder(space)(discrete, continuous)
+    assert space.contains(action)
+    assert (action_encoder(space)(action)[0] == discrete).all()
+    of_two = decoder(space, num_envs=2)(np.stack([discrete, discrete]), np.stack([continuous, continuous]))
+    assert _flat(batch_space(space, 2), of_two) == pytest.approx(np.repeat(_flat(space, action), 2))
 
 
-@given(_DISCRETE | _MULTI_DISCRETE)
+def _flat(space: gym.Space, action: object) -> np.ndarray:
+    """All numbers of an action, those of each leaf sorted."""
+    return np.concatenate([np.sort(np.ravel(part)) for part in leaf_actions(space, action)])
+
+
+@given(_DISCRETE | _MULTI_DISCRETE | _integer_boxes(most=5))
 def test_every_discrete_action_can_be_reached(space: gym.Space) -> None:
     spec = ActionSpec.of(space)
     decode = decoder(space)
@@ -96,6 +123,17 @@ def test_an_axis_with_one_bound_is_explored_where_a_new_policy_is_centred(low: f
     assert len(set(around_0)) == 2
 
 
+def test_a_box_of_integers_has_a_head_for_each_number_or_is_rounded_where_it_has_many_values() -> None:
+    few = gym.spaces.Box(np.array([0, -1], np.int8), np.array([5, 1], np.int8), dtype=np.int8)
+    assert ActionSpec.of(few) == ActionSpec((6, 3), 0)
+    action = decoder(few)(np.array([5, 0], np.int32), np.zeros(0, np.float32))
+    assert (action.tolist(), action.dtype) == ([5, -1], np.int8)
+    many = gym.spaces.Box(0, 1000, (2,), np.int64)
+    assert ActionSpec.of(many) == ActionSpec((), 2)
+    action = decoder(many)(np.zeros(0, np.int32), np.array([-0.9989, 2.0], np.float32))
+    assert (action.tolist(), action.dtype) == ([1, 1000], np.int64)
+
+
 def test_the_parts_of_a_tuple_take_their_heads_and_numbers_in_order() -> None:
     space = gym.spaces.Tuple(
         (
@@ -114,9 +152,7 @@ def test_the_parts_of_a_tuple_take_their_heads_and_numbers_in_order() -> None:
     ("space", "named"),
     [
         (gym.spaces.MultiBinary(3), "is not supported"),
-        (gym.spaces.Box(0, 5, (2,), np.int64), "is not supported"),
-        (gym.spaces.Dict(a=gym.spaces.Discrete(2)), "is not supported"),
-        (gym.spaces.Tuple((gym.spaces.Tuple((gym.spaces.Discrete(2),)),)), "is not supported"),
+        (gym.spaces.Dict(a=gym.spaces.Text(2)), "is not supported"),
         (gym.spaces.Box(-1, 1, (0,)), "nothing to choose"),
         (gym.spaces.Tuple(()), "nothing to choose"),
         (gym.spaces.MultiDiscrete([500_000, 500_001]), "1,000,001 choices"),

@@ -18,7 +18,7 @@ from untrained import untrained
 
 from sf import envs
 from sf.envs.spaces import space_json
-from sf.envs.spaces.actions import decoder
+from sf.envs.spaces.actions import decoder, heads, leaf_actions, leaves
 from sf.evaluation.play.onnx_policy import OnnxNetwork, OnnxPolicy
 from sf.evaluation.play.policy import load_policy
 from sf.evaluation.play.torch_policy import TorchPolicy
@@ -73,7 +73,10 @@ MIXED = gym.spaces.Dict(
     clock=gym.spaces.Box(1.7e9, 1.7e9 + 10, (2,), np.float64),
     action_mask=gym.spaces.MultiBinary(5),
 )
-MIXED_ACTION = gym.spaces.Tuple([gym.spaces.MultiDiscrete([3, 2]), gym.spaces.Box(-2.0, 5.0, (2,))])
+MIXED_ACTION = gym.spaces.Dict(
+    turn=gym.spaces.Tuple([gym.spaces.MultiDiscrete([3, 2]), gym.spaces.Box(-2.0, 5.0, (2,))]),
+    price=gym.spaces.Box(0, 1000, (1,), np.int32),
+)
 envs.register_env("mixed", lambda: Spaces(MIXED, MIXED_ACTION))
 
 SYMBOLS = gym.spaces.Dict(
@@ -221,11 +224,10 @@ def compare_trajectories(policy, run, batch_size):
         mode = ActionDistribution(policy.action_spec, torch.from_numpy(np.concatenate(params, -1))).mode()
         for n, (discrete, continuous) in enumerate(zip(*(part.numpy() for part in mode), strict=True)):
             action = decoder(policy.action_space)(discrete, continuous)
-            leaves = action if isinstance(action, tuple) else (action,)
             flat = {"action_discrete": [], "action_continuous": []}
-            for leaf in leaves:
-                is_continuous = np.asarray(leaf).dtype.kind == "f"
-                flat["action_continuous" if is_continuous else "action_discrete"].extend(np.ravel(leaf))
+            parts = leaf_actions(policy.action_space, action)
+            for leaf, part in zip(leaves(policy.action_space), parts, strict=True):
+                flat["action_continuous" if heads(leaf) is None else "action_discrete"].extend(np.ravel(part))
             for key, numbers in flat.items():
                 np.testing.assert_allclose(out[key][n] if key in out else [], numbers, rtol=1e-5, atol=1e-6)
 
@@ -260,8 +262,8 @@ def test_a_file_acts_as_the_policy_does(exported, name):
         assert policy.action_space.contains(loaded.act(obs))
         assert policy.action_space.contains(found)
         assert type(found) is type(expected)
-        leaves = zip(expected, found, strict=True) if isinstance(found, tuple) else [(expected, found)]
-        for a, b in leaves:
+        parts = (leaf_actions(policy.action_space, action) for action in (expected, found))
+        for a, b in zip(*parts, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
         policy.act(obs)  # as the other one has
 
@@ -291,7 +293,7 @@ def test_a_file_obeys_action_masks_and_draws_continuous_actions_around_their_mea
 
     def act(**how):
         loaded.reset()
-        return loaded.act(obs, **how)
+        return loaded.act(obs, **how)["turn"]
 
     for allowed in ([2, 0], [1, 1], [0, 1]):
         obs["action_mask"] = np.zeros(5, np.int8)
@@ -352,6 +354,7 @@ def test_a_batch_of_any_size_has_the_same_name_everywhere(exported):
     "space",
     [
         EVERY_ACTION,
+        MIXED_ACTION,
         gym.spaces.Discrete(3, start=-2),
         gym.spaces.MultiDiscrete([[2, 3], [4, 5]], start=[[0, 1], [2, 3]]),
         gym.spaces.Box(-np.finfo(np.float64).max, np.finfo(np.float64).max, (2,), np.float64),
@@ -367,14 +370,12 @@ def test_the_layout_of_actions_is_that_of_the_decoder(space):
         choices = rng.integers(0, layout["discrete_sizes"], num_heads)
         x = rng.standard_normal(num_continuous) * 2
         action = decoder(space)(choices, x)
-        leaves = list(zip(space.spaces, action, strict=True)) if isinstance(action, tuple) else [(space, action)]
-        is_box = [isinstance(leaf, gym.spaces.Box) for leaf, _ in leaves]
-        for kind, expected in (
-            (False, layout["discrete_start"] + choices),
-            (True, np.clip(layout["continuous_centre"] + layout["continuous_scale"] * x,
-                           layout["continuous_low"], layout["continuous_high"])),
-        ):  # fmt: skip
-            parts = [np.ravel(value) for (_, value), box in zip(leaves, is_box, strict=True) if box == kind]
+        in_order = list(zip(leaves(space), leaf_actions(space, action), strict=True))
+        numbers = layout["continuous_centre"] + layout["continuous_scale"] * x
+        numbers = np.where(layout["continuous_is_integer"], np.rint(numbers), numbers)
+        numbers = np.clip(numbers, layout["continuous_low"], layout["continuous_high"])
+        for are_numbers, expected in ((False, layout["discrete_start"] + choices), (True, numbers)):
+            parts = [np.ravel(part) for leaf, part in in_order if (heads(leaf) is None) == are_numbers]
             np.testing.assert_allclose(np.concatenate(parts) if parts else [], expected, rtol=1e-6)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from rich.progress import track
 
 from sf import envs
@@ -93,13 +94,18 @@ def obs_text(spaces: Mapping[str, gym.Space]) -> str:
 
 
 def action_text(space: gym.Space) -> str:
-    """`Discrete(6)`, `MultiDiscrete(3, 2)`, `Box(2)`, `Tuple(Discrete(3), Box(1))`: numbers of choices, and shapes."""
-    if isinstance(space, gym.spaces.Tuple):
-        numbers: Iterable[Any] = map(action_text, space.spaces)
+    """`Discrete(6)`, `MultiDiscrete(3, 2)`, `Box(2)`, `Tuple(Discrete(3), Box(1))`, `Dict(move: Box(2))`: numbers of
+    choices, and shapes."""
+    if isinstance(space, gym.spaces.Dict):
+        numbers: Iterable[Any] = (f"{name}: {action_text(child)}" for name, child in space.spaces.items())
+    elif isinstance(space, gym.spaces.Tuple):
+        numbers = map(action_text, space.spaces)
     elif isinstance(space, gym.spaces.Discrete):
         numbers = [space.n]
     else:
         numbers = space.nvec.tolist() if isinstance(space, gym.spaces.MultiDiscrete) else space.shape or ()
+        if isinstance(space, gym.spaces.Box) and not np.issubdtype(space.dtype, np.floating):
+            numbers = [*numbers, space.dtype]
     return f"{type(space).__name__}({', '.join(map(str, numbers))})"
 
 
