@@ -66,6 +66,7 @@ class GuardedGroup:
         make: Callable[[int], EnvGroup],
         max_faults_in_a_row: int = MAX_FAULTS_IN_A_ROW,
         env_id: str = "the environment",
+        raises_faults: bool = False,
     ) -> None:
         """make: called with 0, and after each fault with 1, 2, 3, ... for another group, which is best seeded with
             that number: a fault that follows from a seed must not come back for ever.
@@ -73,12 +74,14 @@ class GuardedGroup:
             with an episode that has ended cleanly, or with `CLEAN_STEPS` clean steps of the group: what never gets
             that far is broken, and would rebuild its environments for ever.
         env_id: what sentences call the environment.
+        raises_faults: `step` raises what the environments raise, for a debugger.
 
         Whatever the first group raises while it is made is the user's to mend, and is not caught.
         """
         self._make = make
         self._env_id = env_id
         self._max_faults_in_a_row = max_faults_in_a_row
+        self._raises_faults = raises_faults
         self._group = make(0)
         self._is_open = True
         self._attempt = 0
@@ -111,6 +114,8 @@ class GuardedGroup:
             require_finite_obs(self._env_id, obs, self._float_keys)
             episodes = [self._with_finite_stats(episode) for episode in episodes]
         except Exception as error:
+            if self._raises_faults:
+                raise
             self._count(error)
         else:
             if self._awaits_choice:

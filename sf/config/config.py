@@ -73,6 +73,7 @@ class Config:
             f"num_policies is {self.population.num_policies}: synchronous training is of one policy, so leave async_rl "
             "true",
         )
+        self._require_that_one_process_can()
         require(
             self.players.exploiters < self.population.num_policies,
             f"exploiters is {self.players.exploiters}, and num_policies {self.population.num_policies}: raise that, so "
@@ -109,6 +110,24 @@ class Config:
     def slots_per_iteration(self) -> int:
         """Trajectories that the learner takes at once."""
         return self.slots_per_batch * self.learner.num_batches_per_epoch
+
+    def _require_that_one_process_can(self) -> None:
+        """Refuses what needs more processes where `serial` allows one."""
+        every_env_steps = {
+            name: (getattr(self.evaluation, name), None)
+            for name in ("eval_every_env_steps", "video_every_env_steps", "exploitability_every_env_steps")
+        }
+        asked = {
+            "num_policies": (self.population.num_policies, 1),
+            "past_share": (self.players.past_share, 0),
+            "gradient_workers": (self.learner.gradient_workers, 0),
+            **every_env_steps,
+        }
+        for name, (value, allowed) in asked.items():
+            require(
+                not self.run.serial or not value or value == allowed,
+                f"{name} is {value}: --serial true runs everything in one process, so set --{name} {allowed}",
+            )
 
     def _require_that_numbers_fit(self) -> None:
         """Counters, tensors and queues hold no larger ones."""

@@ -58,7 +58,8 @@ class LearnerArgs:
     num_gradient_workers: int
     weights: SharedWeightsSpec
     states: RecurrentStates
-    policy_workers: Connection  # the parent sends the pipe of each policy worker here, to share the weights over
+    # The parent sends the pipe of each policy worker here, to share the weights over. None in a run of one process.
+    policy_workers: Connection | None
     slots: LearnerSlots
     counters: CounterRow
     checkpoints: Path

@@ -54,45 +54,118 @@ _CUT_IN_SYNCHRONOUS_MODE = (
 def learner(reports: Reports, args: LearnerArgs) -> None:
     """Runs the process, which ends by itself when the run has all its env steps."""
     args.counters.working()
-    config, compresses = args.config, args.config.ranks.compress_gradients
-    device = gpu.torch_device(args.weights.device)
-    configure(args.weights.device, args.num_threads, not config.sampler.async_rl, has_fixed_shapes=True)
-    pace = Pace(config.learner)
-
-    # The order matters.
-    weights = SharedWeights.create(args.weights)
-    gradient_workers = _gradient_workers(args)  # forked, so before anything starts threads
-    ranks = join(args.place, device, args.policy_id, compresses)  # so that the others notice if the trial fails
-    torch.manual_seed(config.run.seed + args.policy_id)  # after the gradient workers, which have seeds of their own
-    if args.predecessor_env_steps is None:  # the trial finds mistakes in a network before it is compiled
-        _say_if_any(pace.expect(iteration_seconds(args, args.states.size)))
-    faster_step = _faster_step(args, state_size=args.states.size)
-    state = LearnerState(args, weights.latest_version, gradient_workers, ranks, faster_step)
-    saver = Saver(args, state, reports)  # before a step, to know which version is saved
-    state.publish(weights)  # before the policy workers have the weights, and act by them
-    policy_workers = PolicyWorkers(weights, args.policy_workers, reports)
-    loader = make_loader(args, weights)  # takes samples from here on
-    reports.send(LearnerReady(state.env_steps, state.seconds_before, state.lost_steps, state.weights_event))
-
-    if state.lost_steps:
-        saver.remember_if_due()  # a successor that comes before the first iteration must not count them again
+    configure(args.weights.device, args.num_threads, not args.config.sampler.async_rl, has_fixed_shapes=True)
+    trains = Learner(reports, args)
     try:
-        with said_where_others_end(ranks), _said_where_nothing_fits(args, state):
-            last = _train(reports, args, weights, state, saver, loader, pace)
+        while trains.iterate():
+            pass
     except Exception as error:
-        if ranks.size == 1:
+        if args.place.is_alone:
             raise
         end_with_error(reports, error)  # threads of torch.distributed may wait for other ranks for ever
-    if ranks.size > 1 and not last.goes_on:  # learners of other policies here would wait for the slots of this one
-        args.stop.set(by_signal=last.is_signalled)
-    for helper in (gradient_workers, faster_step):
-        if helper is not None:
-            helper.close()
-    reports.send(Saving())
-    saver.save_at_the_end()
-    reports.send(LearnerFinished(state.env_steps, last.is_signalled))
-    policy_workers.wait_until_gone()
-    ranks.leave()
+    trains.end()
+
+
+class Learner:
+    """A learner without the loop around it.
+
+    weights: that it publishes.
+    """
+
+    def __init__(self, reports: Reports, args: LearnerArgs) -> None:
+        config, compresses = args.config, args.config.ranks.compress_gradients
+        device = gpu.torch_device(args.weights.device)
+        self._reports, self._args, self._counters = reports, args, args.counters
+        self._pace = Pace(config.learner)
+
+        # The order matters.
+        self.weights = SharedWeights.create(args.weights)
+        gradient_workers = _gradient_workers(args)  # forked, so before anything starts threads
+        ranks = join(args.place, device, args.policy_id, compresses)  # so that the others notice if the trial fails
+        torch.manual_seed(config.run.seed + args.policy_id)  # after the gradient workers, which have seeds of their own
+        if args.predecessor_env_steps is None:  # the trial finds mistakes in a network before it is compiled
+            _say_if_any(self._pace.expect(iteration_seconds(args, args.states.size)))
+        faster_step = _faster_step(args, state_size=args.states.size)
+        self._state = state = LearnerState(args, self.weights.latest_version, gradient_workers, ranks, faster_step)
+        self._saver = Saver(args, state, reports)  # before a step, to know which version is saved
+        state.publish(self.weights)  # before the policy workers have the weights, and act by them
+        self._policy_workers = None
+        if args.policy_workers is not None:
+            self._policy_workers = PolicyWorkers(self.weights, args.policy_workers, reports)
+        self._loader = make_loader(args, self.weights)  # takes samples from here on
+        reports.send(LearnerReady(state.env_steps, state.seconds_before, state.lost_steps, state.weights_event))
+
+        if state.lost_steps:
+            self._saver.remember_if_due()  # a successor that comes before the first iteration must not count them again
+        self._helpers = gradient_workers, faster_step
+        self._orders, self._rollback = Orders(args, state, self._saver), Rollback(args, state, self._saver, reports)
+        self._agreement = Agreement(ranks, lambda: _held_up(self._counters, self._loader))
+        self._callback = _Callback(args, self.weights, state, self._pace, self._agreement)
+        self._agreed, self._last_s = RankStatus(env_steps=0, goes_on=True), 0.0
+        self._reported_at = time.perf_counter()
+
+    def iterate(self) -> bool:
+        """Wait for a batch, and train on it. Returns False if the run has its env steps, or is asked to stop."""
+        if self._state.is_finished:
+            return False
+        with said_where_others_end(self._state.ranks), _said_where_nothing_fits(self._args, self._state):
+            return self._iterate()
+
+    def _iterate(self) -> bool:
+        args, config, state, counters = self._args, self._args.config.learner, self._state, self._counters
+        waiting_since = time.perf_counter()
+        counters.waiting()
+        batch = None if args.stop.is_set() else self._loader.next()
+        own = _own_status(args, state, self._orders, self._loader, batch, self._last_s)
+        self._agreed = agreed = self._agreement.reach(own)
+        counters.working()
+        busy_since = time.perf_counter()
+        if batch is None or not agreed.goes_on:
+            return False
+        if agreed.has_orders and self._orders.carry_out():
+            state.publish(self.weights)
+            self._reports.send(HasWeights(state.weights_event))
+        self._pace.begin(busy_since)
+        steps = state.updater.train_iteration(batch, agreed.share_done, self._callback)
+        self._loader.release()
+        self.weights.flush()
+        # Also where the first epoch was cut short: those that an optimiser step has seen.
+        env_steps = agreed.env_steps * min(steps, config.num_batches_per_epoch) // config.num_batches_per_epoch
+        state.count(env_steps, agreed.lost_steps)
+        now = time.perf_counter()
+        self._last_s = now - busy_since
+        _say_if_any(self._pace.end(now))
+        counters.add(steps=env_steps + agreed.lost_steps, calls=steps)
+        if state.updater.helper is not None:
+            state.updater.helper.measured(steps, busy_s=self._last_s, for_batch_s=busy_since - waiting_since)
+        is_cut = steps < config.steps_per_iteration
+        if now - self._reported_at > _REPORT_EVERY_S or state.is_finished or is_cut:
+            self._reported_at = now
+            _report(self._reports, state, self._agreement)
+        if is_cut and not args.config.sampler.async_rl:
+            say(_CUT_IN_SYNCHRONOUS_MODE)
+        if self._rollback.is_due:
+            self._rollback.roll_back()
+            state.publish(self.weights)
+            self.weights.flush()
+        self._saver.write_what_is_due()
+        return True
+
+    def end(self) -> None:
+        """Save for the last time, and let the helpers, the policy workers and the other ranks go."""
+        state = self._state
+        if state.ranks.size > 1 and not self._agreed.goes_on:
+            # Learners of other policies here would wait for the slots of this one.
+            self._args.stop.set(by_signal=self._agreed.is_signalled)
+        for helper in self._helpers:
+            if helper is not None:
+                helper.close()
+        self._reports.send(Saving())
+        self._saver.save_at_the_end()
+        self._reports.send(LearnerFinished(state.env_steps, self._agreed.is_signalled))
+        if self._policy_workers is not None:
+            self._policy_workers.wait_until_gone()
+        state.ranks.leave()
 
 
 def _gradient_workers(args: LearnerArgs) -> GradientWorkers | None:
@@ -155,60 +228,6 @@ class _Callback(IterationCallback):
 def _say_if_any(sentence: str | None) -> None:
     if sentence is not None:
         say(sentence)
-
-
-def _train(
-    reports: Reports,
-    args: LearnerArgs,
-    weights: SharedWeights,
-    state: LearnerState,
-    saver: Saver,
-    loader: Loader,
-    pace: Pace,
-) -> RankStatus:
-    """Train until the run has its env steps, or is asked to stop. Returns the last agreement."""
-    config, counters, agreed, last_s = args.config.learner, args.counters, RankStatus(env_steps=0, goes_on=True), 0.0
-    orders, rollback = Orders(args, state, saver), Rollback(args, state, saver, reports)
-    agreement = Agreement(state.ranks, lambda: _held_up(counters, loader))
-    callback = _Callback(args, weights, state, pace, agreement)
-    reported_at = time.perf_counter()
-    while not state.is_finished:
-        waiting_since = time.perf_counter()
-        counters.waiting()
-        batch = None if args.stop.is_set() else loader.next()
-        agreed = agreement.reach(_own_status(args, state, orders, loader, batch, last_s))
-        counters.working()
-        busy_since = time.perf_counter()
-        if batch is None or not agreed.goes_on:
-            break
-        if agreed.has_orders and orders.carry_out():
-            state.publish(weights)
-            reports.send(HasWeights(state.weights_event))
-        pace.begin(busy_since)
-        steps = state.updater.train_iteration(batch, agreed.share_done, callback)
-        loader.release()
-        weights.flush()
-        # Also where the first epoch was cut short: those that an optimiser step has seen.
-        env_steps = agreed.env_steps * min(steps, config.num_batches_per_epoch) // config.num_batches_per_epoch
-        state.count(env_steps, agreed.lost_steps)
-        now = time.perf_counter()
-        last_s = now - busy_since
-        _say_if_any(pace.end(now))
-        counters.add(steps=env_steps + agreed.lost_steps, calls=steps)
-        if state.updater.helper is not None:
-            state.updater.helper.measured(steps, busy_s=last_s, for_batch_s=busy_since - waiting_since)
-        is_cut = steps < config.steps_per_iteration
-        if now - reported_at > _REPORT_EVERY_S or state.is_finished or is_cut:
-            reported_at = now
-            _report(reports, state, agreement)
-        if is_cut and not args.config.sampler.async_rl:
-            say(_CUT_IN_SYNCHRONOUS_MODE)
-        if rollback.is_due:
-            rollback.roll_back()
-            state.publish(weights)
-            weights.flush()
-        saver.write_what_is_due()
-    return agreed
 
 
 @contextmanager

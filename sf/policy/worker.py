@@ -47,7 +47,7 @@ class PolicyWorkerArgs:
     seed: int
     idx: int  # of this policy worker
     weights: SharedWeightsSpec
-    learner: Connection  # where the weights come from
+    learner: Connection | SharedWeights  # where the weights come from: the weights themselves in a run of one process
     states: RecurrentStates
     rows: SharedArrays  # of the slots
     channel: PolicyChannel
@@ -63,33 +63,49 @@ def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
 def _answer_requests(reports: Reports, args: PolicyWorkerArgs) -> None:
     configure(args.weights.device, args.num_threads, deterministic=args.synchronous)
     try:
-        policy = _Policy(args)
+        worker = PolicyWorker(args)
     except EOFError:
         return  # the learner ended before it shared its weights: the parent hears why from the learner
-    channel, counters = args.channel, args.counters
-    at_least = channel.num_groups if args.synchronous else 1
     reports.send(Ready())
-    while True:
+    try:
+        while True:
+            worker.step()
+    except StopRequested:
+        worker.close()
+
+
+class PolicyWorker:
+    """A policy worker without the loop around it."""
+
+    def __init__(self, args: PolicyWorkerArgs) -> None:
+        self._policy = _Policy(args)
+        self._channel = args.channel
+        self._counters = args.counters
+        self._at_least = args.channel.num_groups if args.synchronous else 1
+
+    def step(self) -> None:
+        """Wait for requests, and answer them. Raises StopRequested."""
+        channel, counters = self._channel, self._counters
         counters.waiting()
-        try:
-            groups = channel.take(at_least)
-        except StopRequested:
-            policy.close()
-            return
+        groups = channel.take(self._at_least)
         counters.working()
         numbers = channel.numbers(groups)
         slots, rows, numbers_of_actors = channel.rows(groups, numbers)
         if len(slots):  # else the request was one of a worker that has died since
-            policy.act(slots, rows, numbers_of_actors)
+            self._policy.act(slots, rows, numbers_of_actors)
         channel.answer(groups, numbers)
         counters.add(steps=len(slots), calls=1)
+
+    def close(self) -> None:
+        self._policy.close()
 
 
 class _Policy:
     """The network with the rows it reads and writes."""
 
     def __init__(self, args: PolicyWorkerArgs) -> None:
-        self._shared = SharedWeights.attach(args.weights, args.learner)
+        here = args.learner
+        self._shared = here if isinstance(here, SharedWeights) else SharedWeights.attach(args.weights, here)
         self._device = gpu.torch_device(args.weights.device)
         self._action_spec = ActionSpec.of(args.spec.action_space)
         self._model = inference_model(

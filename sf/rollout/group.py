@@ -42,6 +42,7 @@ class RolloutWorkerArgs:
     decorrelate: bool  # as the flag
     seed: int
     seed_key: tuple[int, ...]  # differs from one start of this worker to the next
+    is_serial: bool  # the run is one process: what an environment raises ends it
     is_synchronous: bool  # see docs/protocols.md
     is_first_start: bool  # of this worker in the run: no other one has died before it
     resumed_episodes: int  # of each environment in earlier parts of the run, where there is a curriculum
@@ -66,7 +67,9 @@ class RolloutGroup:
         self._counters = args.counters
         self._rows = args.slots.arrays
         self._obs = args.slots.arrays.named(OBS)  # [num_slots, T+1, ...]
-        self._envs = GuardedGroup(lambda attempt: _make_envs(args, group_idx, attempt), env_id=args.env)
+        self._envs = GuardedGroup(
+            lambda attempt: _make_envs(args, group_idx, attempt), env_id=args.env, raises_faults=args.is_serial
+        )
         num_actors = args.channel.actors_per_group
         _require_as_planned(args, self._envs)
         key = (args.seed, *args.seed_key, group_idx)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from sf.envs import Episode
@@ -39,55 +39,72 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
 
 
 def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
-    channel, counters = args.channel, args.counters
-    counters.working()
-    counters.add(away=-counters.get("away"))  # of a worker before
-    groups = {group_idx: RolloutGroup(group_idx, args) for group_idx in channel.groups}
-    episodes = _EpisodeReports(reports, groups, args.is_synchronous)
+    args.counters.working()
+    args.counters.add(away=-args.counters.get("away"))  # of a worker before
+    worker = RolloutWorker(reports, args)
     try:
         reports.send(Ready())
         while True:
-            counters.waiting("slot_wait_s" if all(group.is_parked for group in groups.values()) else "wait_s")
-            looked_at = channel.wait()
-            counters.working()
-            answered = channel.take(looked_at)
-            env_steps = 0
-            for group_idx in answered:
-                group = groups[group_idx]
-                num_away = group.num_away
-                finished, num_cut = group.advance(), group.pop_num_cut()
-                env_steps += group.num_env_steps
-                counters.add(  # what is not reported before this process dies is lost
-                    episodes=len(finished) + num_cut, away=group.num_away - num_away
-                )
-                episodes.add(group_idx, finished, num_cut)
-                episodes.played += group.pop_played()
-            for group_idx in looked_at:
-                if groups[group_idx].begin_if_it_can():
-                    episodes.release(group_idx)
-            counters.add(steps=env_steps, rows=len(answered) * channel.actors_per_group, calls=len(answered))
-            episodes.send_if_due(time.perf_counter())
-            _report_faults(reports, groups.values())
+            worker.step()
     except StopRequested:
         return
     except EnvFaultError as error:  # whose traceback is that of a fault
         is_hopeless = args.is_first_start and not error.has_worked
         raise (FinalError if is_hopeless else SaidError)(str(error)) from None
     finally:
-        for group_idx, group in groups.items():
-            if group.is_parked and group.is_taken:
+        worker.close()
+
+
+class RolloutWorker:
+    """The groups of a rollout worker, and what it does for each message."""
+
+    def __init__(self, reports: Reports, args: RolloutWorkerArgs) -> None:
+        self._reports = reports
+        self._channel = args.channel
+        self._counters = args.counters
+        self._groups = {group_idx: RolloutGroup(group_idx, args) for group_idx in args.channel.groups}
+        self._episodes = _EpisodeReports(reports, self._groups, args.is_synchronous)
+
+    def step(self) -> None:
+        """Wait for messages, and step the groups that they are about. Raises StopRequested."""
+        groups, channel, counters, episodes = self._groups, self._channel, self._counters, self._episodes
+        counters.waiting("slot_wait_s" if all(group.is_parked for group in groups.values()) else "wait_s")
+        looked_at = channel.wait()
+        counters.working()
+        answered = channel.take(looked_at)
+        env_steps = 0
+        for group_idx in answered:
+            group = groups[group_idx]
+            num_away = group.num_away
+            finished, num_cut = group.advance(), group.pop_num_cut()
+            env_steps += group.num_env_steps
+            counters.add(  # what is not reported before this process dies is lost
+                episodes=len(finished) + num_cut, away=group.num_away - num_away
+            )
+            episodes.add(group_idx, finished, num_cut)
+            episodes.played += group.pop_played()
+        for group_idx in looked_at:
+            if groups[group_idx].begin_if_it_can():
                 episodes.release(group_idx)
-        counters.add(episodes=-episodes.num_held)
-        episodes.send()
-        _report_faults(reports, groups.values())
-        for group in groups.values():
+        counters.add(steps=env_steps, rows=len(answered) * channel.actors_per_group, calls=len(answered))
+        episodes.send_if_due(time.perf_counter())
+        self._report_faults()
+
+    def close(self) -> None:
+        """Report what has ended, and close the environments."""
+        for group_idx, group in self._groups.items():
+            if group.is_parked and group.is_taken:
+                self._episodes.release(group_idx)
+        self._counters.add(episodes=-self._episodes.num_held)
+        self._episodes.send()
+        self._report_faults()
+        for group in self._groups.values():
             group.close()
 
-
-def _report_faults(reports: Reports, groups: Iterable[RolloutGroup]) -> None:
-    for group in groups:
-        for fault in group.pop_faults():
-            reports.send(EnvFault(**asdict(fault)))
+    def _report_faults(self) -> None:
+        for group in self._groups.values():
+            for fault in group.pop_faults():
+                self._reports.send(EnvFault(**asdict(fault)))
 
 
 class _EpisodeReports:

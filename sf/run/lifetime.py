@@ -15,6 +15,7 @@ from typing import Any
 
 from sf.evaluation.during_training import Evaluations, Videos
 from sf.metrics.advice import StaleData
+from sf.metrics.display.console import OutputConsole
 from sf.metrics.display.live import Display
 from sf.metrics.display.panel import Target
 from sf.metrics.meter import Machine
@@ -36,6 +37,7 @@ from sf.run.plan import Plan
 from sf.run.ranks_report import RanksReport
 from sf.run.record_hooks import OnRecord, RecordHooks, stop_at_return
 from sf.run.reports import ReportHandler
+from sf.run.serial import SerialSupervisor
 from sf.run.startup.earlier_episodes import earlier_episodes
 from sf.run.startup.startup_messages import startup_messages
 from sf.storage.run_dir import FAILURE, RunDir
@@ -97,11 +99,14 @@ class Run:
             start=max(1, len(read_starts(run_dir))),
         )
         self._learner_orders = LearnerOrders(self._progress)
-        self._supervisor = Supervisor(self._memory, self._learner_orders, roles)
+        self._supervisor: Supervisor | SerialSupervisor
+        if plan.config.run.serial:
+            self._supervisor = SerialSupervisor(self._memory, self._learner_orders)
+        else:
+            self._supervisor = Supervisor(self._memory, self._learner_orders, roles)
         if resumed_steps:
-            self._supervisor.starter.resumed_steps = resumed_steps
-            if plan.spec.has_curriculum:
-                self._supervisor.starter.resumed_episodes = earlier_episodes(run_dir, self._resumed_steps)
+            episodes = earlier_episodes(run_dir, self._resumed_steps) if plan.spec.has_curriculum else 0
+            self._supervisor.resume(resumed_steps, episodes)
         hooks: dict[str, OnRecord] = {} if on_record is None else {"on_record": on_record}
         if (threshold := plan.config.run.stop_at_return) is not None:
             hooks["stop_at_return"] = stop_at_return(threshold, plan.config.run.stats_avg, plan.num_policies)
@@ -116,7 +121,13 @@ class Run:
         title = f"{run.env} in {self._run_dir.path}"
         target = Target(target_frames, target_seconds)
         log = RunLog(self._run_dir.log)
-        with Display(title, target, log=log.write) as display, said_to(display.say), caught_signals() as signals:
+        # A panel would hide what a debugger asks.
+        console = OutputConsole(force_interactive=False) if run.serial else None
+        with (
+            Display(title, target, console, log=log.write) as display,
+            said_to(display.say),
+            caught_signals() as signals,
+        ):
             for sentence in startup_messages(self._plan, self._run_dir.path, self._resumed_steps):
                 say(sentence)
             writer = MetricsWriter(self._run_dir, self._sinks())

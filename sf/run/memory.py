@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from sf.run.plan import Plan
 from sf.shared.counters import CounterRow, Counters
-from sf.shared.queues import IndexQueue, PipeQueue, Queues, make_queues
+from sf.shared.queues import IndexQueue, LocalQueues, PipeQueue, Queues, make_queues
 from sf.shared.recovery import RecoveryMemory
 from sf.shared.recurrent_states import RecurrentStates
 from sf.shared.requests import Channels
@@ -20,7 +21,7 @@ from sf.shared.seats import Seats
 from sf.shared.slots import SlotPool
 from sf.shared.weights import SharedWeightsSpec
 from sf.storage.run_dir import RunDir
-from sf.system.arrays import Field, SharedArrays
+from sf.system.arrays import Field, SharedArrays, private_arrays
 from sf.system.machine.cores import PinnedCores
 from sf.system.processes.stopping import StopFlag
 
@@ -52,14 +53,19 @@ class RunMemory:
 
     @classmethod
     def allocate(cls, plan: Plan, run_dir: RunDir, counts: Mapping[str, int]) -> RunMemory:
-        """counts: children of the run, by role."""
+        """counts: children of the run, by role. The memory of a serial run is that of this process alone."""
+        with private_arrays() if plan.config.run.serial else nullcontext():
+            return cls._allocate(plan, run_dir, counts)
+
+    @classmethod
+    def _allocate(cls, plan: Plan, run_dir: RunDir, counts: Mapping[str, int]) -> RunMemory:
         sampler = plan.config.sampler
         policy_ids = range(plan.num_policies)
         shaping = None
         if plan.spec.shaping:
             shaping = SharedArrays([Field("weights", (plan.num_policies, len(plan.spec.shaping)), np.float32)])
             shaping["weights"][:] = list(plan.spec.shaping.values())
-        queues = make_queues(sampler.queues)
+        queues = LocalQueues() if plan.config.run.serial else make_queues(sampler.queues)
         channels = Channels.allocate(
             num_workers=plan.num_workers,
             groups_per_worker=sampler.num_groups_per_worker,

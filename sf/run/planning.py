@@ -46,6 +46,10 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     if not place.is_alone:
         require_can_be_ranked(config, place)
         config = place.config_of(config)
+    if config.run.serial:
+        if not place.is_alone:
+            raise UsageError("serial is true: a run of one process has no ranks, so start it without torchrun")
+        config = config.replace(async_rl=False, num_workers=1, set_workers_cpu_affinity=False)
     sampler = config.sampler
     device = resolve_device(config.run.device)
     if device != "cpu" and not place.is_alone and place.local_size > gpu.count():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from typing import Protocol
 
 from sf.config import Config
 from sf.evaluation.during_training import Evaluations, EvaluatorOrders, Videos
@@ -14,13 +15,13 @@ from sf.metrics.advice import StaleData
 from sf.metrics.progress import Progress
 from sf.run.ranks_report import RanksReport
 from sf.system.messages import say
-from sf.system.processes.child import Child
 from sf.system.processes.reports import (
     BestSaved,
     EnvFault,
     Episodes,
     Evaluated,
     Exploited,
+    Failed,
     Filmed,
     GivenUp,
     HasWeights,
@@ -43,6 +44,24 @@ from sf.system.processes.reports import (
 )
 
 _MOST_PLACES = 20  # in the code of environments, of whose faults a traceback is shown
+
+
+class Source(Protocol):
+    """Who sends a report: a child process, or a part of a serial run."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def role(self) -> str: ...
+
+    @property
+    def idx(self) -> int: ...
+
+    @property
+    def error(self) -> Failed | None: ...
+
+    def cause_of_death(self) -> str: ...
 
 
 class ReportHandler:
@@ -74,7 +93,7 @@ class ReportHandler:
         self._deaths_said: set[str] = set()  # of children, with their tracebacks
         self._are_env_deaths_said = False  # of workers whose environments fail again and again
 
-    def handle(self, child: Child, report: Report) -> None:  # noqa: PLR0912, PLR0915  a case is a kind
+    def handle(self, child: Source, report: Report) -> None:  # noqa: PLR0912, PLR0915  a case is a kind
         name, progress = child.name, self._progress
         match report:
             # While it trains
@@ -143,7 +162,7 @@ class ReportHandler:
             case SavedFor():
                 self._saved_for(child, report)
 
-    def _learner_ready(self, child: Child, report: LearnerReady) -> None:
+    def _learner_ready(self, child: Source, report: LearnerReady) -> None:
         is_first = self._progress.resume(child.idx, report.env_steps, report.seconds_before)
         self._learner_has(child, report.weights_event)
         if is_first:
@@ -151,7 +170,7 @@ class ReportHandler:
         frames = self._lose(report.lost_steps)
         say(f"{child.name}: continues; training on the last {frames:,} frames is lost")
 
-    def _learner_has(self, child: Child, weights_event: int) -> None:
+    def _learner_has(self, child: Source, weights_event: int) -> None:
         """Who decides over weights learns which of the decisions have arrived."""
         for decider in (self._population, self._matchmaker):
             if decider is not None:
@@ -175,12 +194,12 @@ class ReportHandler:
             self._remarks_said.add(report.about)
             say(report.text)
 
-    def _rolled_back(self, child: Child, report: RolledBack) -> None:
+    def _rolled_back(self, child: Source, report: RolledBack) -> None:
         frames = self._lose(report.lost_steps)
         say(f"{child.name}: {report.text}; training on {frames:,} frames is lost")
         self._learner_has(child, report.weights_event)
 
-    def _fault(self, child: Child, report: EnvFault) -> None:
+    def _fault(self, child: Source, report: EnvFault) -> None:
         self._progress.num_env_faults += report.count
         if report.place in self._places_said or len(self._places_said) > _MOST_PLACES:
             return
@@ -191,7 +210,7 @@ class ReportHandler:
         lines = [f"{child.name}: an environment failed and was rebuilt: {report.message}", report.traceback]
         say("\n".join(line for line in lines if line is not None))
 
-    def _replaced(self, child: Child, report: Replaced) -> None:
+    def _replaced(self, child: Source, report: Replaced) -> None:
         self._progress.num_restarts += 1
         self._progress.num_lost_episodes += report.lost_episodes
         if child.role == "evaluator":
@@ -221,7 +240,7 @@ class ReportHandler:
         self._orders.given_up()
         self._videos.remove_unfinished()
 
-    def _saved_for(self, child: Child, report: SavedFor) -> None:
+    def _saved_for(self, child: Source, report: SavedFor) -> None:
         frames = self._lose(max(0, self._progress.policies[child.idx].env_steps - report.env_steps))
         say(
             f"{child.name}: {child.cause_of_death()}, and could not save; the run resumes from {report.path}, and "

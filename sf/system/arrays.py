@@ -9,7 +9,9 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from multiprocessing import reduction
 from pathlib import Path
@@ -37,6 +39,19 @@ class Field:
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
 
+_is_private: ContextVar[bool] = ContextVar("is_private", default=False)
+
+
+@contextmanager
+def private_arrays() -> Iterator[None]:
+    """The `SharedArrays` that are made while this is open are memory of this process alone."""
+    token = _is_private.set(True)
+    try:
+        yield
+    finally:
+        _is_private.reset(token)
+
+
 class SharedArrays:
     """Named numpy arrays in one memfd, zero at the start: `arrays["reward"]`.
 
@@ -53,10 +68,11 @@ class SharedArrays:
             size += -(-field.num_bytes // _ALIGNMENT) * _ALIGNMENT
         self.num_bytes = max(size, _ALIGNMENT)
         self._fd = -1
-        if fd is None:
+        if fd is None and not _is_private.get():
             fd = _memory(name, self.num_bytes)
-        self._fd = fd
-        self._mmap = mmap.mmap(fd, self.num_bytes)
+        if fd is not None:
+            self._fd = fd
+        self._mmap = mmap.mmap(self._fd, self.num_bytes)  # -1: memory of this process alone
         self.buffer = np.frombuffer(self._mmap, np.uint8)  # all of it, [num_bytes]
         self._arrays = {
             field.name: np.frombuffer(

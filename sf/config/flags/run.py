@@ -52,6 +52,11 @@ class RunConfig:
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device of the networks. auto: a GPU if there is one."""
 
+    serial: bool = False
+    """Run everything in one process, one part after the other, so that a debugger stops anywhere: breakpoint() works in
+    an environment, in a network and in a loss. The weights are those of --async_rl false with one worker. Also the way
+    to train on macOS and Windows."""
+
     train_for_env_steps: int = _ENDLESS
     """Stop after this many env steps: decisions, summed over all policies. Frames are env steps x frameskip."""
 

@@ -172,26 +172,29 @@ class SyncLoader(Loader):
         self._copier = copier
         self._buffer = buffer
         self._num_actors = num_actors
-        self._round: list[int] = []  # collected slots, not copied yet
+        self._column = self._num_env_steps = 0  # of the batch that is being filled
+        self._arriving: list[int] = []  # slots of the round that is being collected
+        self._round: list[int] = []  # slots of a collected round, not copied yet
         self._held: list[int] = []  # copied slots whose return lets the sampler go on
 
     def next(self) -> Batch | None:
-        """The next filled batch; None after a stop."""
+        """The next filled batch; None after a stop. Where a queue raises something else, the next call goes on."""
         self._buffer.wait_until_sent()
-        column, batch, env_steps = 0, self._buffer.host, 0
-        while column < batch.num_trajectories:
+        batch = self._buffer.host
+        while self._column < batch.num_trajectories:
             if not self._round:
                 try:
                     self._collect_round()
                 except StopRequested:
                     return None
-            take = min(len(self._round), batch.num_trajectories - column)
+            take = min(len(self._round), batch.num_trajectories - self._column)
             slots, self._round = self._round[:take], self._round[take:]
-            self._copier.copy(slots, batch, column)
-            env_steps += int(self._slots.arrays["env_steps"][slots].sum())
+            self._copier.copy(slots, batch, self._column)
+            self._num_env_steps += int(self._slots.arrays["env_steps"][slots].sum())
             self._held += slots
-            column += take
-        self.env_steps = env_steps
+            self._column += take
+        self.env_steps = self._num_env_steps
+        self._column = self._num_env_steps = 0
         self._buffer.send()
         return self._buffer.receive()
 
@@ -204,9 +207,10 @@ class SyncLoader(Loader):
 
     def _collect_round(self) -> None:
         self._give_back()
-        while len(self._round) < self._num_actors:
-            self._round += self._slots.take(at_most=self._num_actors - len(self._round))
-        self._round.sort(key=lambda slot: int(self._slots.arrays["actor"][slot]))
+        while len(self._arriving) < self._num_actors:
+            self._arriving += self._slots.take(at_most=self._num_actors - len(self._arriving))
+        self._round = sorted(self._arriving, key=lambda slot: int(self._slots.arrays["actor"][slot]))
+        self._arriving = []
 
     def _give_back(self) -> None:
         if self._held:

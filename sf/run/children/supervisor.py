@@ -65,6 +65,11 @@ class Supervisor:
         """Whether all processes that training needs are ready."""
         return self._living.are_under_way
 
+    def resume(self, env_steps: Sequence[int], num_episodes: int) -> None:
+        """The run goes on with earlier parts. env_steps: of these, by policy. num_episodes: of all actors, where there
+        is a curriculum."""
+        self.starter.resumed_steps, self.starter.resumed_episodes = env_steps, num_episodes
+
     def start(self, is_interrupted: Callable[[], bool]) -> None:
         """Start all children."""
         start_fork_servers()

@@ -10,9 +10,20 @@ from typing import Literal
 
 from sf.shared.queues.faster_fifo import FasterFifos
 from sf.shared.queues.index_queue import IndexQueue, LockedQueueError, Queues, StopRequested
+from sf.shared.queues.local import LocalQueue, LocalQueues
 from sf.shared.queues.pipes import PIPES, PipeQueue
 
-__all__ = ["PIPES", "IndexQueue", "LockedQueueError", "PipeQueue", "Queues", "StopRequested", "make_queues"]
+__all__ = [
+    "PIPES",
+    "IndexQueue",
+    "LocalQueue",
+    "LocalQueues",
+    "LockedQueueError",
+    "PipeQueue",
+    "Queues",
+    "StopRequested",
+    "make_queues",
+]
 
 
 def make_queues(kind: Literal["pipes", "faster_fifo"]) -> Queues:

@@ -76,6 +76,7 @@ def publishing_learner(reports: Reports, args: LearnerArgs) -> None:
     action = ActionSpec.of(args.spec.action_space)
     updater = Updater(args.config, args.spec.obs_space, action, args.bfloat16, device)
     weights.publish(updater.flat_weights(), updater.version)
+    assert args.policy_workers is not None
     policy_workers = PolicyWorkers(weights, args.policy_workers, reports)
     draining_learner(reports, args)
     policy_workers.wait_until_gone()

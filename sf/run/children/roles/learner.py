@@ -18,6 +18,7 @@ def _learner_arguments(start: Start) -> LearnerArgs:
         counters.add(steps=steps - counters.get("steps"))  # what was in the hands of the dead one is taken, and lost
         predecessor_env_steps = start.resumed_steps[policy_id] + steps
     policy_workers, orders = start.links.of_learner(policy_id)
+    are_here = plan.config.run.serial
     return LearnerArgs(
         config=plan.config,
         policy_id=policy_id,
@@ -29,7 +30,7 @@ def _learner_arguments(start: Start) -> LearnerArgs:
         num_gradient_workers=plan.num_gradient_workers,
         weights=memory.weights[policy_id],
         states=memory.states[policy_id],
-        policy_workers=policy_workers,
+        policy_workers=None if are_here else policy_workers,
         slots=memory.pool.of_learner(policy_id),
         counters=counters,
         checkpoints=memory.checkpoints_of(policy_id),

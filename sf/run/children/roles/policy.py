@@ -22,7 +22,7 @@ def _policy_arguments(start: Start) -> PolicyWorkerArgs:
         idx=idx,
         weights=memory.weights[policy_id],
         states=memory.states[policy_id],
-        learner=start.links.of_policy_worker(policy_id),
+        learner=start.weights or start.links.of_policy_worker(policy_id),
         rows=memory.pool.arrays,
         channel=memory.channels.of_policy_worker(idx),
         counters=memory.counter_row("policy", idx),

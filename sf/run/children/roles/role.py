@@ -10,6 +10,7 @@ from sf.run.learner_orders import Links
 from sf.run.memory import RunMemory
 from sf.run.plan import Plan
 from sf.shared.queues import IndexQueue
+from sf.shared.weights import SharedWeights
 from sf.system.processes.fork_servers import ForkServer
 from sf.system.processes.reports import Reports
 
@@ -27,6 +28,7 @@ class Start(NamedTuple):
     resumed_steps: Sequence[int]  # env steps of earlier parts of the run, by policy
     hyperparameters: Callable[[int], Mapping[str, float]]  # of a policy: those that differ from the configuration
     resumed_episodes: int = 0  # of all actors in earlier parts of the run, where there is a curriculum
+    weights: SharedWeights | None = None  # in a serial run, those that the learner publishes
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ def _rollout_arguments(start: Start) -> RolloutWorkerArgs:
         decorrelate=config.sampler.decorrelate_episodes,
         seed=config.run.seed,
         seed_key=(sum(start.resumed_steps), start.num_before),  # what is drawn must not repeat
+        is_serial=config.run.serial,
         is_synchronous=not config.sampler.async_rl,
         is_first_start=start.num_before == 0,
         resumed_episodes=start.resumed_episodes // (plan.num_actors * plan.place.size),
