@@ -51,10 +51,11 @@ def _train(defaults: dict[str, Any]) -> NoReturn:
             _launch(config)
         place.settle()
 
-        from sf.run.children.servers import start_fork_servers  # noqa: PLC0415
+        if not config.run.serial:
+            from sf.run.children.servers import start_fork_servers  # noqa: PLC0415
 
-        with ends.exit_status():
-            start_fork_servers()  # they import torch while this process does
+            with ends.exit_status():
+                start_fork_servers()  # they import torch while this process does
 
         gc.disable()  # imports leave nothing to collect, and looking for it takes a fifth of their time
         from sf.run.children.verdict import ChildError  # noqa: PLC0415
