@@ -50,7 +50,6 @@ starts from a preset. A run prints its preset at the start, and saves the name a
 presets set:
 """
 _HEADS = ("flag", "values", "default", "meaning")
-_ENDLESS = 10_000_000_000  # what stands for no end, in steps and in seconds
 _TYPES = {int: "whole number", float: "number", str: "text", bool: "true, false", Path: "path"}
 
 
@@ -136,8 +135,6 @@ def _row(field: dataclasses.Field, hint: Any, meaning: str) -> tuple[str, ...]:
         default = "must be given" if field.default_factory is dataclasses.MISSING else ""
     else:
         default = "" if field.default in (None, ()) else f"`{_plain(field.default)}`"
-    if field.default == _ENDLESS:
-        default = "endless"
     return f"`{name}`", _values(hint), default, _escaped(meaning)
 
 

@@ -24,7 +24,7 @@ _COMMON = {
     "save_every_sec": 2,
     "worker_timeout_s": 10,
     "max_restarts": 1000,
-    "train_for_env_steps": 10**10,  # presets end sooner
+    "train_for_env_steps": None,  # presets end sooner
 }
 _TOY = {"env": "toy_faulty", "encoder_mlp_layers": "16", "normalize_input": "false"}
 _EVOLUTION = {

@@ -11,6 +11,7 @@ from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
+from sf.config.other_trainers import FLAGS_OF_OTHERS
 from sf.envs.field_types import allowed, as_type, flag_types
 
 _BOOLS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -32,6 +33,9 @@ def sentence(kind: type, prog: str, args: Sequence[str], box: str) -> str:
     known = flag_types(kind)
     for name, words in _given(args):
         if name not in known:
+            ours = FLAGS_OF_OTHERS.get(name, "")
+            if ours.split(" ")[0] in known:
+                return f"unknown flag --{name}: it is --{ours} here"
             nearest = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean --{nearest[0]}?" if nearest else f"see {prog} --help"
             return f"unknown flag --{name}: {hint}"

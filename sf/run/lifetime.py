@@ -114,10 +114,9 @@ class Run:
 
     def run(self) -> dict[str, Any]:
         run = self._plan.config.run
-        endless = run.train_for_env_steps >= 10**10 and run.train_for_env_frames is None
         frameskip = self._plan.spec.frameskip
-        target_frames = None if endless else self._plan.target_env_steps * frameskip
-        target_seconds = run.train_for_seconds if run.train_for_seconds < 10**10 else None
+        target_frames = self._plan.target_env_steps * frameskip if run.ends_by_steps else None
+        target_seconds = run.most_seconds if run.ends_by_seconds else None
         title = f"{run.env} in {self._run_dir.path}"
         target = Target(target_frames, target_seconds)
         log = RunLog(self._run_dir.log)
@@ -202,9 +201,9 @@ class Run:
         record_at = time.monotonic() + run.summaries_every_sec
         best: BestCheckpoints | None = None
         while not (self._supervisor.is_finished or self._supervisor.failure or signals.first):
-            if self._hooks.stopped_by or self._progress.seconds > run.train_for_seconds or self._has_all_steps:
+            if self._hooks.stopped_by or self._progress.seconds > run.most_seconds or self._has_all_steps:
                 break
-            timeout_s = min(record_at - time.monotonic(), run.train_for_seconds - self._progress.seconds)
+            timeout_s = min(record_at - time.monotonic(), run.most_seconds - self._progress.seconds)
             for child, report in self._supervisor.receive(signals.wakeup, max(0.0, timeout_s)):
                 events.handle(child, report)
             signals.clear_wakeup()

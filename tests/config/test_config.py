@@ -173,6 +173,7 @@ def test_every_preset_is_a_valid_configuration(name):
     ("args", "sentence"),
     [
         ("--num_worker 3", "unknown flag --num_worker: did you mean --num_workers?"),
+        ("--n_steps 128", "unknown flag --n_steps: it is --rollout here"),
         ("--qqqqqq", "unknown flag --qqqqqq: see sf-train --help"),
         ("--async_rl maybe", "async_rl is 'maybe', which is neither true nor false"),
         (
@@ -189,6 +190,7 @@ def test_every_preset_is_a_valid_configuration(name):
         ("--stop_at_return nan", "stop_at_return is 'nan': it must be a finite number or None"),
         ("--seed 18446744073709551616", "seed is 18446744073709551616: it must be from 0 to 4294967295"),
         ("somewhere", "unrecognized options: somewhere"),
+        ("--num_workers 2 --config vector", "env is not named: for example --env CartPole-v1"),
     ],
 )
 def test_a_wrong_flag_ends_with_status_2_and_one_sentence(args, sentence, capsys):

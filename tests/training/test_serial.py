@@ -3,6 +3,7 @@
 import os
 import signal
 import traceback
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ class Failing(Identity):
     """Fails in its 500th step."""
 
     num_steps = 0
-    pids = set()
+    pids: ClassVar = set()
 
     def step(self, action):
         self.pids.add(os.getpid())
@@ -51,7 +52,7 @@ class Failing(Identity):
 
 
 class Encoder(MlpEncoder):
-    pids = set()
+    pids: ClassVar = set()
 
     def forward(self, obs):
         self.pids.add(os.getpid())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from typing import Literal
@@ -9,7 +10,7 @@ from typing import Literal
 from sf.config.flags.ranges import require_range
 from sf.envs.field_types import check_fields, require
 
-_ENDLESS = 10_000_000_000  # steps, or seconds
+_ENDLESS = 10_000_000_000  # steps, or seconds: what stood for no end in the files of earlier runs
 _LONGEST_NAME = 240  # bytes of a run's: that of an earlier run beside it ends with .overwritten1, and 255 is the limit
 
 
@@ -57,14 +58,15 @@ class RunConfig:
     an environment, in a network and in a loss. The weights are those of --async_rl false with one worker. Also the way
     to train on macOS and Windows."""
 
-    train_for_env_steps: int = _ENDLESS
-    """Stop after this many env steps: decisions, summed over all policies. Frames are env steps x frameskip."""
+    train_for_env_steps: int | None = None
+    """Stop after this many env steps: decisions, summed over all policies. Frames are env steps x frameskip. None: not
+    by env steps. Without any end, a run trains until Ctrl-C."""
 
     train_for_env_frames: int | None = None
     """Stop after this many simulator frames. Replaces a train_for_env_steps of the preset, and is replaced by one."""
 
-    train_for_seconds: float = float(_ENDLESS)
-    """Stop after this many seconds of wall time."""
+    train_for_seconds: float | None = None
+    """Stop after this many seconds of wall time. None: not by time."""
 
     stop_at_return: float | None = None
     """Stop once the mean return of every policy over its latest stats_avg episodes reaches this, and each actor has
@@ -110,17 +112,24 @@ class RunConfig:
 
     @property
     def ends_by_steps(self) -> bool:
-        return self.train_for_env_frames is not None or self.train_for_env_steps < _ENDLESS
+        return self.target_env_steps(frameskip=1) < _ENDLESS
 
     @property
     def ends_by_seconds(self) -> bool:
-        return self.train_for_seconds < _ENDLESS
+        return self.most_seconds < math.inf
+
+    @property
+    def most_seconds(self) -> float:
+        """Wall time after which the run ends; infinity where it does not end by time."""
+        seconds = self.train_for_seconds
+        return math.inf if seconds is None or seconds >= _ENDLESS else seconds
 
     def target_env_steps(self, frameskip: int) -> int:
-        """Env steps at which the run ends."""
-        if self.train_for_env_frames is None:
-            return self.train_for_env_steps
-        return min(self.train_for_env_steps, -(-self.train_for_env_frames // frameskip))
+        """Env steps at which the run ends; more than any run has where it does not end by them."""
+        ends = [_ENDLESS if self.train_for_env_steps is None else self.train_for_env_steps]
+        if self.train_for_env_frames is not None:
+            ends.append(-(-self.train_for_env_frames // frameskip))
+        return min(ends)
 
     @property
     def experiment_name(self) -> str:

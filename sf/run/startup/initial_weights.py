@@ -154,10 +154,10 @@ def _require_time_left(plan: Plan, run_dir: RunDir, env_steps: int, seconds: flo
             f"the run {run_dir.path} is finished ({env_steps} env steps): raise --{flag} to continue it, name another "
             "--experiment, or start over with --restart_behavior restart"
         )
-    if seconds >= run.train_for_seconds:
+    if seconds >= run.most_seconds:
         raise CompleteRunError(
-            f"the run {run_dir.path} is finished ({seconds:.0f} seconds): raise --train_for_seconds to continue it, "
-            "name another --experiment, or start over with --restart_behavior restart"
+            f"the run {run_dir.path} is finished ({seconds:.0f} seconds): raise --train_for_seconds (or None: "
+            "no limit) to continue it, name another --experiment, or start over with --restart_behavior restart"
         )
 
 

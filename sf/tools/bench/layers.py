@@ -43,7 +43,7 @@ _REPORT_EVERY_S = 0.25
 Measure = Callable[[Plan, float], dict[str, Any]]
 """(plan, seconds) -> `fps`, frames per second over that time, and of a run the shares of time of its parts."""
 _START_UP_AT_MOST_S = 600.0
-_NO_OTHER_END = {"train_for_env_steps": 10**10, "train_for_env_frames": None, "stop_at_return": None}
+_NO_OTHER_END = {"train_for_env_steps": None, "train_for_env_frames": None, "stop_at_return": None}
 
 
 def random_policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:

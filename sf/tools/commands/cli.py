@@ -21,7 +21,7 @@ from unittest import mock
 import docstring_parser  # by which tyro reads docstrings
 import tyro
 
-from sf.config import Config, RunConfig, flag_mistakes
+from sf.config import Config, RunConfig, flag_mistakes, presets
 from sf.config.flag_mistakes import parse_bool
 from sf.envs.custom.given import given_env
 from sf.envs.field_types import as_type
@@ -46,7 +46,19 @@ def parse(
         "Train an agent with asynchronous PPO. Example: sf-train --env doom_basic --num_workers 8. "
         "To test this machine first: sf-train --check"
     )
-    return parse_flags(Config, prog, description, args, starting_config(args, defaults))
+    config = parse_flags(Config, prog, description, args, starting_config(args, defaults))
+    _require_env({**(defaults or {}), **early_flags(args)}, config.run)
+    return config
+
+
+def _require_env(early: Mapping[str, Any], run: RunConfig) -> None:
+    """Ends the process where neither the flags, nor a preset, nor the run that is resumed says what to train on."""
+    is_named = "env" in {**early, **(presets.load(early["config"]) if "config" in early else {})}
+    if not is_named and RunDir.at(run.train_dir, run.experiment_name).saved_flags() is None:
+        fail(
+            "env is not named: for example --env CartPole-v1, --env doom_basic, or --env my_module:MyEnv for one of "
+            "your own; sf-envs lists all"
+        )
 
 
 def starting_config(args: Sequence[str], defaults: Mapping[str, Any] | None = None) -> Config:
