@@ -9,6 +9,7 @@ from typing import Any
 
 from gymnasium.vector import VectorEnv
 
+from sf.envs.custom.named_objects import innermost
 from sf.envs.errors import UsageError
 from sf.envs.family import Describe, Entry, MakeGroup
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
@@ -30,6 +31,17 @@ AN_ENV = "an environment (it has no reset and step)"  # for messages: what `is_e
 def is_env(kind: type) -> bool:
     """Returns whether a class can be that of an environment, of any kind."""
     return all(callable(getattr(kind, method, None)) for method in ("reset", "step"))
+
+
+def makes_vector(factory: Callable[..., Any]) -> bool:
+    """Returns whether it makes vector environments: their class, or a function with an argument `num_envs`."""
+    kind = innermost(factory)
+    if isinstance(kind, type):
+        return issubclass(kind, VectorEnv)
+    try:
+        return "num_envs" in inspect.signature(factory).parameters
+    except (TypeError, ValueError):  # of a function that is not written in Python
+        return False
 
 
 def entry_of_envs(factory: Callable[..., Any]) -> Entry:

@@ -8,7 +8,6 @@ run it has to be given again.
 from __future__ import annotations
 
 import functools
-import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -20,7 +19,7 @@ import gymnasium.wrappers.vector
 from gymnasium.vector import VectorEnv
 
 from sf.envs.custom.named_objects import file_of_module, innermost
-from sf.envs.entries import AN_ENV, entry_of_either, entry_of_vector, is_env
+from sf.envs.entries import AN_ENV, entry_of_either, entry_of_vector, is_env, makes_vector
 from sf.envs.errors import UsageError, summary
 from sf.envs.family import Entry, Family
 
@@ -89,8 +88,6 @@ def importable_name(env: Callable[..., Any]) -> str | None:
     is_there: bool = getattr(module, name, None) is env and top not in ("__main__", "__mp_main__")
     if not is_there or top in sys.stdlib_module_names or file_of_module(top) is None:
         return None
-    if _makes_vector(env) and not isinstance(env, type):  # that name alone does not say so
-        return None
     return f"{module_name}:{name}"
 
 
@@ -131,7 +128,7 @@ def _find(env_id: str) -> Entry:
             f"env {env_id!r} was given to train as a Python object, which no file keeps: give it again, as "
             f"train(env={name}), or put it in a file for new runs, and name it as module:{name}"
         )
-    if _makes_vector(given.factory):
+    if makes_vector(given.factory):
         return entry_of_vector(given.factory)
     return entry_of_either(_of_one(given.factory))
 
@@ -148,17 +145,6 @@ def _of_one(factory: Callable[..., Any]) -> Callable[..., Any]:
         return env
 
     return make
-
-
-def _makes_vector(factory: Callable[..., Any]) -> bool:
-    """A class says so itself. Of functions, those that take the number of environments do."""
-    kind = innermost(factory)
-    if isinstance(kind, type):
-        return issubclass(kind, VectorEnv)
-    try:
-        return "num_envs" in inspect.signature(factory).parameters
-    except (TypeError, ValueError):  # of a function that is not written in Python
-        return False
 
 
 def _name(factory: Any) -> str:

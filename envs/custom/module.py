@@ -6,15 +6,13 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import gymnasium as gym
-from gymnasium.vector import VectorEnv
 
-from sf.envs.custom.named_objects import factory, file_of_module, import_module, split
+from sf.envs.custom.named_objects import did_you_mean, factory, file_of_module, import_module, split
 from sf.envs.custom.registered import registered
-from sf.envs.entries import AN_ENV, entry_of_either, entry_of_matches, entry_of_vector, is_env
+from sf.envs.entries import AN_ENV, entry_of_either, entry_of_matches, entry_of_vector, is_env, makes_vector
 from sf.envs.errors import UsageError, is_refusal_of_arguments
 from sf.envs.family import Entry, Family
 from sf.envs.groups.parallel import ParallelEnv
@@ -42,8 +40,9 @@ def _find(env_id: str) -> Entry:
             return in_old_registry
         raise UsageError(
             f"{what}: importing {module_name} did not register {name!r}, and it has no class or function of that name"
+            f"{did_you_mean(module_name, name, vars(module))}"
         )
-    if inspect.isclass(make) and issubclass(make, VectorEnv):
+    if makes_vector(make):
         return entry_of_vector(make)
     return entry_of_either(make)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from importlib.machinery import PathFinder
@@ -113,6 +114,12 @@ def factory(
             f"function in {module.__name__} that calls it"
         )
     return found
+
+
+def did_you_mean(module_name: str, name: str, known: Collection[str]) -> str:
+    """Returns the end of a sentence about an unknown name: the nearest one of the module, if any is near."""
+    nearest = difflib.get_close_matches(name, [each for each in known if not each.startswith("_")], n=1)
+    return f"; did you mean {module_name}:{nearest[0]}?" if nearest else ""
 
 
 def innermost(factory: Any) -> Any:

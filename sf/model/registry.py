@@ -31,7 +31,7 @@ import gymnasium as gym
 from torch import nn
 
 from sf.config import ModelConfig
-from sf.envs.custom.named_objects import factory, import_module, split
+from sf.envs.custom.named_objects import did_you_mean, factory, import_module, split
 from sf.envs.errors import UsageError, place_of, summary
 from sf.envs.spaces.actions import ActionSpec
 
@@ -129,6 +129,6 @@ def _find_in_module(table: dict[str, Any], kind: str, name: str) -> Any:
     if found is None:
         raise UsageError(
             f"{what}: importing {module_name} did not register {own_name!r}, and it has no class or function of that "
-            "name"
+            f"name{did_you_mean(module_name, own_name, vars(module))}"
         )
     return found

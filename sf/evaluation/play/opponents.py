@@ -17,7 +17,7 @@ import numpy as np
 
 from sf import envs
 from sf.envs import EnvOptions
-from sf.envs.custom.named_objects import import_module, split
+from sf.envs.custom.named_objects import did_you_mean, import_module, split
 from sf.envs.errors import UsageError, call_of, summary
 from sf.envs.openspiel.family import INSTALL
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
@@ -92,11 +92,12 @@ class ScriptedPlayer:
         It imports the module: the user has named it. Raises UsageError where it has no such function or class.
         """
         module_name, name = split(reference, f"player {reference!r}")
-        found = getattr(import_module(module_name, f"player {reference!r}"), name, None)
+        module = import_module(module_name, f"player {reference!r}")
+        found = getattr(module, name, None)
         if not callable(found) or (isinstance(found, type) and not callable(getattr(found, "act", None))):
             raise UsageError(
                 f"player {reference!r}: {module_name} has no function {name}, nor a class of that name with a method "
-                "act(observation): write one"
+                f"act(observation): write one{did_you_mean(module_name, name, vars(module))}"
             )
         self._reference = reference
         self._named: Callable[..., Any] = found

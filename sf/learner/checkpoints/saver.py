@@ -88,14 +88,16 @@ class Saver:
     def save_at_the_end(self) -> None:
         """Write the last checkpoint. Waits some seconds for room on the disk.
 
-        Writes none if the run failed before anything was trained: new weights would bind the next start to spaces and
-        flags that the person has to change.
+        Writes none if the run ended before anything was trained: new weights would bind the next start to spaces and
+        flags that the person may have to change.
 
         Raises FinalError if it cannot be written, after it has kept the state, which the parent tries to save. Raises
         FloatingPointError if the state holds NaN or Inf: a successor has one that does not.
         """
         is_new = self._state.env_steps == 0 and not self._state.has_trained and self.saved_version is None
-        if (self._args.stop.is_after_failure() and is_new) or self.save():
+        if is_new and not self._args.stop.is_after_failure():
+            say("nothing was trained, so there is no checkpoint: the same command begins anew")
+        if is_new or self.save():
             return
         self._remember()
         for _ in range(_SAVE_AGAIN_TIMES):
