@@ -17,7 +17,7 @@ from sf.envs.groups import calls
 from sf.envs.groups.gym import GymGroup
 from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.groups.parallel import ParallelGroup
-from sf.envs.groups.teams import Team, is_team
+from sf.envs.groups.teams import is_team, team_of
 from sf.envs.groups.turns import as_parallel
 from sf.envs.groups.vector import VectorGroup, require_num_envs, require_single_frames
 from sf.envs.options import EnvOptions
@@ -134,7 +134,7 @@ def group_of_envs(env_id: str, envs: list[Any], options: EnvOptions, seed: int, 
     """Make a group of environments of one agent, or of several in the manner of Gymnasium."""
     envs = [as_gymnasium(env_id, env) for env in envs]
     if is_team(env_id, envs[0]):
-        return _group_of_matches(env_id, [Team(env) for env in envs], options, seed, first_env_idx)
+        return _group_of_matches(env_id, [team_of(env) for env in envs], options, seed, first_env_idx)
     return GymGroup(env_id, envs, seed, first_env_idx, options.env_frameskip or 1, options.strict_spaces)
 
 

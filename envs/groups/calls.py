@@ -120,16 +120,19 @@ def flag(env_id: str, name: str, value: Any) -> bool:
 
 
 def episode_stats(env_id: str, info: Any) -> dict[str, float]:
-    """Returns the numbers under "episode_stats" in the `info` of an episode's last step."""
+    """Returns the numbers under "episode_stats" in the `info` of an episode's last step.
+
+    "episode_extra_stats" and "true_objective", as Sample Factory has them, count likewise.
+    """
     if not isinstance(info, Mapping):
         raise ApiError(f"{env_id}: step() returned the info {short(info)}: return a dict, {{}} where there is none")
-    stats = info.get("episode_stats", {})
+    objective = {"true_objective": info["true_objective"]} if "true_objective" in info else {}
+    key = "episode_stats" if "episode_stats" in info else "episode_extra_stats"
+    stats = info.get(key, {})
     try:
-        return {str(name): float(value) for name, value in stats.items()}
+        return {str(name): float(value) for name, value in {**objective, **stats}.items()}
     except (AttributeError, TypeError, ValueError):
-        raise ApiError(
-            f"{env_id}: info['episode_stats'] is {short(stats)}: make it a dict of names and numbers"
-        ) from None
+        raise ApiError(f"{env_id}: info[{key!r}] is {short(stats)}: make it a dict of names and numbers") from None
 
 
 def space(env_id: str, env: Any, name: str, *of_whom: Any) -> gym.Space:

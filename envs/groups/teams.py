@@ -18,10 +18,12 @@ from sf.envs.spaces.actions import ActionSpec, decoder, without_multi_binary
 
 
 def is_team(env_id: str, env: gym.Env) -> bool:
-    """Returns whether it is an environment of several agents in the manner of Gymnasium.
+    """Returns whether it is an environment of several agents in the manner of Gymnasium, or of Sample Factory.
 
     An environment of one agent may have Tuples, too. So one with two of them makes a step, whose reward shows it.
     """
+    if _is_listed(env):
+        return True
     action_space, obs_space = getattr(env, "action_space", None), getattr(env, "observation_space", None)
     if not isinstance(action_space, gym.spaces.Tuple) or not isinstance(obs_space, gym.spaces.Tuple):
         return False
@@ -76,6 +78,37 @@ class Team:
         if isinstance(value, list | tuple) or np.shape(value) == (len(self.possible_agents),):
             return dict(enumerate(value))
         return dict.fromkeys(self.possible_agents, value)
+
+
+class ListedTeam(Team):
+    """The `ParallelEnv` of an environment with `is_multiagent` and `num_agents`, as Sample Factory has them.
+
+    All agents have the environment's spaces; observations, rewards, ends and infos are lists. Such an environment
+    begins anew by itself where the last agent has ended, and is reset once more then.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+        self.possible_agents = list(range(env.num_agents))
+        self.agents: list[int] = []
+        self.render_mode = getattr(env, "render_mode", None)
+        self.metadata = getattr(env, "metadata", None) or {}
+        self._when_away = [_first_action(env.action_space)] * env.num_agents
+
+    def observation_space(self, agent: int) -> gym.Space:
+        return self._env.observation_space
+
+    def action_space(self, agent: int) -> gym.Space:
+        return self._env.action_space
+
+
+def _is_listed(env: Any) -> bool:
+    return bool(getattr(env, "is_multiagent", False)) and hasattr(env, "num_agents")
+
+
+def team_of(env: Any) -> Team:
+    """Returns the agents of an environment for which `is_team` is true."""
+    return ListedTeam(env) if _is_listed(env) else Team(env)
 
 
 class SharedReward:

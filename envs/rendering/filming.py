@@ -15,7 +15,7 @@ from sf.envs.groups import calls
 from sf.envs.groups.gym import GymGroup
 from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.groups.parallel import ParallelEnv, ParallelGroup
-from sf.envs.groups.teams import Team, is_team
+from sf.envs.groups.teams import is_team, team_of
 from sf.envs.groups.turns import as_parallel
 from sf.envs.groups.vector import VectorGroup, require_num_envs
 from sf.envs.options import EnvOptions
@@ -40,7 +40,7 @@ def film_envs(
     makes = [partial(_make_drawing, env_id, make) for make in make_envs]
     with calls.made(env_id, makes, lambda env: as_gymnasium(env_id, wrapped(env_id, env, options))) as envs:
         if is_team(env_id, envs[0]):
-            return _film_matches(env_id, [Team(env) for env in envs], options, seed, first_env_idx)
+            return _film_matches(env_id, [team_of(env) for env in envs], options, seed, first_env_idx)
         cameras = [EnvCamera(env_id, env) for env in envs]
         group = GymGroup(env_id, cameras, seed, first_env_idx, options.env_frameskip or 1)
         return FilmedGroup(group, cameras, _pictures_per_s(cameras[0]))

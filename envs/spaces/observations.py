@@ -17,6 +17,7 @@ import numpy as np
 from sf.envs.errors import UsageError
 from sf.envs.group import ObsRows
 from sf.envs.remarks import remark
+from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.planes import Planes
 from sf.envs.spaces.seen_spaces import children, seen_space
 
@@ -56,6 +57,12 @@ class ObsWriter:
         self.env_space = seen_space(env_id, space)
         for path, leaf in _leaves(self.env_space, ()):
             key = "/".join(path) or "obs"
+            if key.endswith(f"/{ACTION_MASK}"):
+                remark(
+                    f"{env_id} nested mask {key}",
+                    f"{env_id}: observation {key!r} forbids nothing, as it is nested: move {ACTION_MASK!r} to the top "
+                    "of the Dict if it says which choices are allowed",
+                )
             if key in boxes:
                 raise UsageError(f"{env_id}: two observations are named {key!r}: rename a key of the Dict")
             if isinstance(leaf, gym.spaces.MultiDiscrete) and len(leaf.shape) > 1:
@@ -210,10 +217,16 @@ def _leaves(space: gym.Space, path: tuple[str, ...]) -> Iterator[tuple[tuple[str
     if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
         for name, child in children(space):
             yield from _leaves(child, (*path, name))
-    elif isinstance(space, gym.spaces.MultiBinary):
+    elif isinstance(space, gym.spaces.MultiBinary) or _is_mask_of_twos(space, path):
         yield path, gym.spaces.Box(0, 1, space.shape, np.int8)
     else:
         yield path, space
+
+
+def _is_mask_of_twos(space: gym.Space, path: tuple[str, ...]) -> bool:
+    """Returns whether it is an action mask that is declared as choices of two."""
+    is_mask = path == (ACTION_MASK,) and isinstance(space, gym.spaces.MultiDiscrete)
+    return is_mask and bool((space.nvec == 2).all())  # type: ignore[attr-defined]
 
 
 def _stored_box(box: Any) -> gym.spaces.Box:

@@ -5,6 +5,7 @@ Nothing in a space says what its integers mean, so its numbers and its size deci
 picture   uint8 of rank 3 that spans 0 to 255 and is at least `SMALLEST_PICTURE` pixels high and wide.
 planes    integers of rank 3 with two values, such as a board that has a plane for each kind of piece. A plane of
           `SMALLEST_PLANES` or more a side is a picture, too, if it is of uint8.
+          Bounded floats of rank 3 of the size of 1 are planes as well.
 codes     other integers of rank 2 [H, W], or 3 with channels, with 3 to `MOST_CODES` values, at least 2 cells a side.
           Of those that span 0 to 255, a side is below `SMALLEST_PICTURE`.
 """
@@ -20,6 +21,8 @@ from sf.envs.spaces.observations import channels_trail, is_image
 
 SMALLEST_PICTURE = 28  # pixels of the shorter side: below, 0 to 255 is taken for codes that declare no more
 SMALLEST_PLANES = 36
+SMALLEST_FLOAT_BOARD = 3  # cells of its shorter side
+LARGEST_IN_BOARD = 10.0  # what is not normalised should be about 1 in size
 MOST_CODES = 16_384  # each has a row in a table of weights
 
 
@@ -47,6 +50,16 @@ def is_symbols(space: gym.Space, any_planes: bool = True) -> bool:
         return side < SMALLEST_PLANES and (is_image(space) or (any_planes and grid.has_channels))
     is_bright = int(space.low.min()) == 0 and int(space.high.max()) == 255
     return 2 <= side < (SMALLEST_PICTURE if is_bright else np.inf) and num_codes <= MOST_CODES
+
+
+def is_float_board(space: gym.Space) -> bool:
+    """Returns whether a stored observation is a board of floats, as MAgent's are: bounded numbers of rank 3 of the size
+    of 1, with cells in rows and columns."""
+    if not isinstance(space, gym.spaces.Box) or len(space.shape) != 3 or space.dtype != np.float32:
+        return False
+    grid = grid_shape(space.shape)
+    side, size = min(grid.height, grid.width), max(-float(space.low.min()), float(space.high.max()))
+    return SMALLEST_FLOAT_BOARD <= side < SMALLEST_PLANES and size <= LARGEST_IN_BOARD
 
 
 def is_integer_grid(space: gym.Space) -> bool:

@@ -14,6 +14,7 @@ BEFORE_THE_FLAG: Mapping[str, Any] = MappingProxyType(
         "value_scale": "linear",
         "pad_images": False,
         "any_planes": False,
+        "float_planes": False,
         "decorrelate_episodes": False,
     }
 )

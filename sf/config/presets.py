@@ -23,7 +23,7 @@ from sf.envs.registry import preset_of_family
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.observations import is_image
 from sf.envs.spaces.planes import Planes
-from sf.envs.spaces.symbol_grids import is_symbols
+from sf.envs.spaces.symbol_grids import is_float_board, is_symbols
 
 _MOST_VALUES = 1_000_000  # of a YAML file
 _EXTENDS = "extends"  # the key by which a preset names the one it starts from
@@ -53,7 +53,7 @@ def name_for_spec(spec: EnvSpec) -> str:
     has_real_numbers = ActionSpec.of(spec.action_space).num_continuous > 0
     if any(is_image(space) and not is_symbols(space) for space in seen):
         return "image_continuous" if has_real_numbers else "image"
-    if any(is_symbols(space) or isinstance(space, Planes) for space in seen):
+    if any(is_symbols(space) or isinstance(space, Planes) or is_float_board(space) for space in seen):
         return "board" if spec.num_agents > 1 and ACTION_MASK in spec.obs_space.spaces else "symbols"
     return "continuous" if has_real_numbers else "vector"
 

@@ -69,7 +69,7 @@ class ActorCritic(nn.Module):
         if config.critic_clock is True:
             boxes.pop(CLOCK, None)
         _require_something_to_see(obs_space, boxes)
-        encoders = encoder_names(config.encoder, boxes, config.any_planes)
+        encoders = encoder_names(config.encoder, boxes, config.any_planes, config.float_planes)
         numbers = {key: box for key, box in boxes.items() if encoders[key] not in NOT_NORMALISED}
         self.obs_norm = ObsNormalizer(numbers if config.normalize_input else {})
         self.trunk = _Trunk(config, boxes, encoders)

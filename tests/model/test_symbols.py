@@ -136,6 +136,20 @@ def test_planes_of_any_integer_are_a_vector_where_a_policy_is_older():
     assert encoder_names("auto", boxes, any_planes=False) == {"board": "mlp"}
 
 
+@pytest.mark.parametrize("shape", [(13, 11, 5), (5, 13, 11)])
+def test_a_board_of_floats_is_convolved_wherever_its_channels_are_and_a_vector_where_a_policy_is_older(shape):
+    board = gym.spaces.Box(0.0, 2.0, shape, np.float32)
+    assert encoder_names("auto", {"board": board}) == {"board": "planes"}
+    assert encoder_names("auto", {"board": board}, float_planes=False) == {"board": "mlp"}
+    assert encoder_names("auto", {"large": gym.spaces.Box(0.0, 1e3, shape, np.float32)}) == {"large": "mlp"}
+    torch.manual_seed(0)
+    encoder = build_encoder("planes", board, SMALL)
+    cells = torch.rand(2, 5, 13, 11)
+    given = cells if shape[0] == 5 else cells.permute(0, 2, 3, 1)
+    expected = encoder.linear(encoder.convolutions(cells).flatten(1))
+    assert torch.allclose(encoder(given), expected, atol=1e-5)
+
+
 def test_an_encoder_that_is_named_is_for_the_grids_where_there_are_no_images():
     assert encoder_names("resnet", {"grid": MINIGRID, "numbers": NUMBERS}) == {"grid": "resnet", "numbers": "mlp"}
     assert encoder_names("mine:Mine", {"numbers": NUMBERS}) == {"numbers": "mine:Mine"}

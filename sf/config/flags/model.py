@@ -39,6 +39,10 @@ class ModelConfig:
     """Take integers of rank 3 with two values for the planes of a board, whatever their type. false: only uint8 and
     bool, and others for vectors."""
 
+    float_planes: bool = True
+    """Take bounded floats of rank 3, at most 10 in size and at least 3 cells a side, for the planes of a board. false:
+    for vectors."""
+
     core: Literal["none", "gru", "lstm"] = "none"
     """Recurrent core between encoder and heads. Use one if a single observation does not show the whole state."""
 

@@ -6,11 +6,12 @@ The encoder of boards costs four times as much as that of maps, and on a large m
 from __future__ import annotations
 
 import gymnasium as gym
-from torch import nn
+from torch import Tensor, nn
 
 from sf.config import ModelConfig
 from sf.envs.errors import UsageError
 from sf.envs.spaces.planes import Planes
+from sf.envs.spaces.symbol_grids import grid_shape, is_float_board
 from sf.model.encoders.blocks import Convolutional, ResidualBlock, ScaledConv
 from sf.model.layers import activation, channels_last, mlp, orthogonal
 from sf.model.registry import register_encoder
@@ -53,16 +54,23 @@ def _linear(height: int, width: int, config: ModelConfig) -> tuple[nn.Sequential
 
 @register_encoder("planes")
 class PlanesEncoder(Convolutional):
-    """Planes [N, C, H, W] -> [N, out_size], as they are, by residual blocks and linear layers."""
+    """Planes [N, C, H, W], or a board of floats with its channels first or last -> [N, out_size].
+
+    The numbers go as they are through residual blocks and linear layers.
+    """
 
     def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
         super().__init__()
-        if not isinstance(space, Planes):
+        if not isinstance(space, Planes) and not is_float_board(space):
             raise UsageError(
-                f"observation {space} is no board, which is the space sf.envs.Planes: take --encoder auto or mlp"
+                f"observation {space} is no board, which is the space sf.envs.Planes or a bounded float32 Box of rank "
+                "3: take --encoder auto or mlp"
             )
-        channels, height, width = space.shape
-        layers, height, width = _convolutions(channels, height, width, config, 1, space.scale)
+        scale = space.scale if isinstance(space, Planes) else 1.0
+        grid = grid_shape(space.shape)
+        self._channels_trail = grid.channels_trail and not isinstance(space, Planes)
+        channels, height, width = space.shape if isinstance(space, Planes) else grid[:3]
+        layers, height, width = _convolutions(channels, height, width, config, 1, scale)
         blocks = [
             ResidualBlock(_CONV_CHANNELS, config.nonlinearity, begins_as_identity=True) for _ in range(_RESIDUAL_BLOCKS)
         ]
@@ -70,6 +78,9 @@ class PlanesEncoder(Convolutional):
         layers = [*layers[:-1], *blocks, activation(config.nonlinearity)]
         self.convolutions = channels_last(nn.Sequential(*layers))
         self.linear, self.out_size = _linear(height, width, config)
+
+    def forward(self, board: Tensor) -> Tensor:
+        return super().forward(board.permute(0, 3, 1, 2) if self._channels_trail else board)
 
 
 _MAP_CHANNELS = (16, 32)  # of the first convolution, and of all others

@@ -15,7 +15,7 @@ from sf.config import ModelConfig
 from sf.envs.errors import UsageError
 from sf.envs.spaces.observations import is_image
 from sf.envs.spaces.planes import Planes
-from sf.envs.spaces.symbol_grids import is_symbols
+from sf.envs.spaces.symbol_grids import is_float_board, is_symbols
 from sf.model.encoders import boards, symbols, vectors  # noqa: F401
 from sf.model.encoders.images import ImageShape
 from sf.model.registry import make
@@ -24,13 +24,15 @@ NOT_NORMALISED = ("symbols", "planes", "map")  # codes have no mean, and a zero 
 SMALLEST_IMAGE = 36  # pixels of its shorter side that the convolutions of "simple" can do with
 
 
-def encoder_names(named: str, boxes: Mapping[str, gym.spaces.Box], any_planes: bool = True) -> dict[str, str]:
-    """The encoder of each observation. named: --encoder. any_planes: --any_planes.
+def encoder_names(
+    named: str, boxes: Mapping[str, gym.spaces.Box], any_planes: bool = True, float_planes: bool = True
+) -> dict[str, str]:
+    """The encoder of each observation. named, any_planes, float_planes: the flags `encoder` and of these names.
 
     One that is named is for the images. Without images it is for the grids of symbols, without these for the boards,
     and without these for all. The others get what they get with auto.
     """
-    kinds = {key: _kind(box, any_planes) for key, box in boxes.items()}
+    kinds = {key: _kind(box, any_planes, float_planes) for key, box in boxes.items()}
     meant = next((kind for kind in ("image", "symbols", "planes") if kind in kinds.values()), "vector")
     return {
         key: named if named != "auto" and kind == meant else _automatic(kind, boxes[key]) for key, kind in kinds.items()
@@ -46,8 +48,8 @@ def build_encoder(name: str, space: gym.spaces.Box, config: ModelConfig) -> Any:
     return encoder
 
 
-def _kind(box: gym.spaces.Box, any_planes: bool) -> str:
-    if isinstance(box, Planes):
+def _kind(box: gym.spaces.Box, any_planes: bool, float_planes: bool) -> str:
+    if isinstance(box, Planes) or (float_planes and is_float_board(box)):
         return "planes"
     if is_symbols(box, any_planes):
         return "symbols"

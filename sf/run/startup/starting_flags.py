@@ -26,6 +26,7 @@ _OF_A_NETWORK = (
     "encoder_conv_mlp_layers",
     "pad_images",
     "any_planes",
+    "float_planes",
     "core",
     "rnn_size",
     "nonlinearity",
