@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from sf.config import ModelConfig
 from sf.envs.spaces.actions import ActionSpec
 from sf.model.building import build_model
+from sf.model.encoders.blocks import flat
 from sf.model.encoders.choice import build_encoder, encoder_names
 
 SMALL = ModelConfig(encoder_conv_mlp_layers=(16,), encoder_mlp_layers=(8,))
@@ -146,7 +147,7 @@ def test_a_board_of_floats_is_convolved_wherever_its_channels_are_and_a_vector_w
     encoder = build_encoder("planes", board, SMALL)
     cells = torch.rand(2, 5, 13, 11)
     given = cells if shape[0] == 5 else cells.permute(0, 2, 3, 1)
-    expected = encoder.linear(encoder.convolutions(cells).flatten(1))
+    expected = encoder.linear(flat(encoder.convolutions(cells)))
     assert torch.allclose(encoder(given), expected, atol=1e-5)
 
 
