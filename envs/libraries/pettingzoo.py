@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
+from pathlib import Path
 from typing import Any
 
 from sf.envs.entries import entry_of_matches
@@ -14,6 +16,7 @@ from sf.envs.groups.parallel import ParallelEnv
 _PREFIX = "pettingzoo:"
 _INSTALL = "pip install 'pettingzoo>=1.27'"
 
+_ATARI = "atari/"
 _MOVED = {"mpe": ("mpe2", "mpe2"), "magent": ("magent2", "magent2.environments")}
 """Namespaces that PettingZoo had: the package that has each of them, and the module in it."""
 
@@ -26,6 +29,8 @@ def _find(env_id: str) -> Entry:
 def _make(env_id: str, kwargs: dict[str, Any]) -> ParallelEnv:
     """Raises UsageError where PettingZoo is missing, or has no such environment, or it does not take its arguments."""
     name = env_id.removeprefix(_PREFIX)
+    if name.startswith(_ATARI):
+        kwargs = {**_with_roms(env_id), **kwargs}
     try:
         registry = importlib.import_module("pettingzoo.env_registry.registration")
         exceptions = importlib.import_module("pettingzoo.env_registry.exceptions")
@@ -42,6 +47,17 @@ def _make(env_id: str, kwargs: dict[str, Any]) -> ParallelEnv:
         if isinstance(error, exceptions.NamespaceNotFound | exceptions.NameNotFound):
             raise UsageError(f"env {env_id!r}: PettingZoo has no {name!r}: {_hint(env_id)}") from error
         raise UsageError(f"env {env_id!r} with env_kwargs {kwargs}: {error}") from error
+
+
+def _with_roms(env_id: str) -> dict[str, Any]:
+    """Returns the argument that names ale-py's ROMs, where ale-py is installed. Raises UsageError without the emulator
+    for several players."""
+    if importlib.util.find_spec("multi_agent_ale_py") is None:
+        raise UsageError(f"env {env_id!r} needs the emulator for several players: pip install multi-agent-ale-py")
+    ale_py = importlib.util.find_spec("ale_py")
+    if ale_py is None or ale_py.origin is None:
+        return {}
+    return {"auto_rom_install_path": str(Path(ale_py.origin).parent)}
 
 
 def _hint(env_id: str) -> str:
