@@ -25,12 +25,8 @@ from sf.envs.rendering.cameras import EnvCamera, MatchCamera
 from sf.envs.rendering.filming import film_envs, film_vector, filmed
 from sf.envs.wrappers.wrapping import wrapped
 
+is_env = calls.is_env
 AN_ENV = "an environment (it has no reset and step)"  # for messages: what `is_env` asks for
-
-
-def is_env(kind: type) -> bool:
-    """Returns whether a class can be that of an environment, of any kind."""
-    return all(callable(getattr(kind, method, None)) for method in ("reset", "step"))
 
 
 def entry_of_envs(factory: Callable[..., Any]) -> Entry:

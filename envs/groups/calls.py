@@ -162,6 +162,11 @@ def space(env_id: str, env: Any, name: str, *of_whom: Any) -> gym.Space:
     return found
 
 
+def is_env(env: Any) -> bool:
+    """Returns whether something, or a class, can be an environment, of any kind."""
+    return all(callable(getattr(env, method, None)) for method in ("reset", "step"))
+
+
 def is_match(env: Any) -> bool:
     """Returns whether an environment is one of several agents, also where its `possible_agents` cannot be read yet."""
     return hasattr(env, "possible_agents") or hasattr(type(env), "possible_agents")

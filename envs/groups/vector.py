@@ -197,10 +197,7 @@ def _episode_stats(env_id: str, infos: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _batch_decoder(space: gym.Space, num_envs: int) -> Callable[[np.ndarray, np.ndarray], Any]:
-    """Returns a function (discrete [E, D], continuous [E, C]) -> the actions of E environments, for `VectorEnv.step`.
-
-    Raises UsageError for an unsupported space.
-    """
+    """Returns a function (discrete [E, D], continuous [E, C]) -> actions of E environments, for `VectorEnv.step`."""
     if isinstance(space, gym.spaces.Tuple):
         parts = [(ActionSpec.of(leaf), _batch_decoder(leaf, num_envs)) for leaf in space.spaces]
         d_ends = np.cumsum([len(part.discrete_sizes) for part, _ in parts])[:-1]

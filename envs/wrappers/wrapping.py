@@ -64,7 +64,7 @@ def _wrap(env_id: str, env: Any, wrapper: NamedWrapper) -> Any:
         place = place_of(error)
         where = f" ({place})" if place else ""
         raise UsageError(f"{what} around {env_id}: {summary(error)}{where}") from error
-    if not _has_env_methods(type(made)) or isinstance(made, VectorEnv) != isinstance(env, VectorEnv):
+    if not calls.is_env(type(made)) or isinstance(made, VectorEnv) != isinstance(env, VectorEnv):
         raise UsageError(f"{what} returned a {type(made).__name__}: return the environment, of the kind that it takes")
     return made
 
@@ -80,7 +80,7 @@ def _find(wrapper: NamedWrapper) -> Callable[..., Any]:
         if near and isinstance(error.__cause__, ModuleNotFoundError) and near[0] != module_name:
             raise UsageError(f"{what}: {error.__cause__}: did you mean {near[0]}?") from error.__cause__
         raise
-    make = factory(module, name, what, lambda kind: _has_env_methods(kind) or _has_base(kind), _A_WRAPPER)
+    make = factory(module, name, what, lambda kind: calls.is_env(kind) or _has_base(kind), _A_WRAPPER)
     if make is None:
         near = difflib.get_close_matches(name, [each for each in vars(module) if each[0].isupper()], n=1)
         hint = f"did you mean {near[0]}?" if near else "name a class or a function of it"
@@ -138,10 +138,6 @@ def _modules() -> list[str]:
     """Returns those that may be meant by the name of another one."""
     of_working_directory = [name.removesuffix(".py") for name in os.listdir() if name.endswith(".py")]
     return [_GYMNASIUM, _GYMNASIUM_VECTOR, "supersuit", *of_working_directory, *sys.modules]
-
-
-def _has_env_methods(kind: type) -> bool:
-    return all(callable(getattr(kind, method, None)) for method in ("reset", "step"))
 
 
 def _has_base(kind: type) -> bool:
