@@ -65,7 +65,7 @@ def learner(reports: Reports, args: LearnerArgs) -> None:
     ranks = join(args.place, device, args.policy_id, compresses)  # so that the others notice if the trial fails
     torch.manual_seed(config.run.seed + args.policy_id)  # after the gradient workers, which have seeds of their own
     if args.predecessor_env_steps is None:  # the trial finds mistakes in a network before it is compiled
-        _say_if_any(pace.expect(iteration_seconds(args, args.states.size)))
+        _say_if_any(pace.warning(iteration_seconds(args, args.states.size)))
     faster_step = _faster_step(args, state_size=args.states.size)
     state = LearnerState(args, weights.latest_version, gradient_workers, ranks, faster_step)
     saver = Saver(args, state, reports)  # before a step, to know which version is saved

@@ -12,7 +12,7 @@ from sf.config import ModelConfig
 from sf.envs.errors import UsageError
 from sf.envs.spaces.planes import Planes
 from sf.model.encoders.blocks import Convolutional, ResidualBlock, ScaledConv
-from sf.model.layers import activation, channels_last, mlp, orthogonal
+from sf.model.layers import activation, channels_last, head_of_images, orthogonal
 from sf.model.registry import register_encoder
 
 _CONV_CHANNELS = 32
@@ -24,12 +24,9 @@ _LARGEST_SIDE = 12  # cells that the linear layer sees; a convolution with strid
 def board_layers(
     channels: int, height: int, width: int, config: ModelConfig
 ) -> tuple[nn.Sequential, nn.Sequential, int]:
-    """Convolutions of 3x3 that keep the size of a board of up to 12 cells a side, linear layers, and their `out_size`.
-
-    The linear layers take what the convolutions give, made flat.
-    """
+    """Convolutions of 3x3 that keep the size of boards up to 12 cells a side, linear layers, and their `out_size`."""
     layers, height, width = _convolutions(channels, height, width, config, _MIN_CONVOLUTIONS)
-    return channels_last(nn.Sequential(*layers)), *_linear(height, width, config)
+    return channels_last(nn.Sequential(*layers)), *head_of_images(_CONV_CHANNELS * height * width, config)
 
 
 def _convolutions(
@@ -44,11 +41,6 @@ def _convolutions(
         channels = _CONV_CHANNELS
         height, width = -(-height // stride[0]), -(-width // stride[1])
     return layers, height, width
-
-
-def _linear(height: int, width: int, config: ModelConfig) -> tuple[nn.Sequential, int]:
-    size = _CONV_CHANNELS * height * width
-    return mlp(size, config.encoder_conv_mlp_layers, config.nonlinearity, layer_norm=config.layer_norm)
 
 
 @register_encoder("planes")
@@ -69,7 +61,7 @@ class PlanesEncoder(Convolutional):
         # Each block begins with an activation, so none comes before the first.
         layers = [*layers[:-1], *blocks, activation(config.nonlinearity)]
         self.convolutions = channels_last(nn.Sequential(*layers))
-        self.linear, self.out_size = _linear(height, width, config)
+        self.linear, self.out_size = head_of_images(_CONV_CHANNELS * height * width, config)
 
 
 _MAP_CHANNELS = (16, 32)  # of the first convolution, and of all others
@@ -94,7 +86,4 @@ class MapEncoder(Convolutional):
             layers += [orthogonal(ScaledConv(channels, out_channels, 2, scale)), activation(config.nonlinearity)]
             channels, height, width = out_channels, -(-height // 2), -(-width // 2)
         self.convolutions = channels_last(nn.Sequential(*layers))
-        size = channels * height * width
-        self.linear, self.out_size = mlp(
-            size, config.encoder_conv_mlp_layers, config.nonlinearity, layer_norm=config.layer_norm
-        )
+        self.linear, self.out_size = head_of_images(channels * height * width, config)
