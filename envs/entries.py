@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from gymnasium.vector import VectorEnv
 
 from sf.envs.custom.named_objects import innermost
-from sf.envs.errors import UsageError
+from sf.envs.errors import UsageError, call_of
 from sf.envs.family import Describe, Entry, MakeGroup
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
 from sf.envs.groups import calls
@@ -22,15 +22,12 @@ from sf.envs.groups.turns import as_parallel
 from sf.envs.groups.vector import VectorGroup, require_num_envs, require_single_frames
 from sf.envs.options import EnvOptions
 from sf.envs.remarks import handed_to
-from sf.envs.rendering.filming import film_envs, film_matches, film_vector
+from sf.envs.rendering.cameras import EnvCamera, MatchCamera
+from sf.envs.rendering.filming import film_envs, film_vector, filmed
 from sf.envs.wrappers.wrapping import wrapped
 
+is_env = calls.is_env
 AN_ENV = "an environment (it has no reset and step)"  # for messages: what `is_env` asks for
-
-
-def is_env(kind: type) -> bool:
-    """Returns whether a class can be that of an environment, of any kind."""
-    return all(callable(getattr(kind, method, None)) for method in ("reset", "step"))
 
 
 def makes_vector(factory: Callable[..., Any]) -> bool:
@@ -46,17 +43,17 @@ def makes_vector(factory: Callable[..., Any]) -> bool:
 
 def entry_of_envs(factory: Callable[..., Any]) -> Entry:
     """Returns the entry of Gymnasium environments that `factory(**options.kwargs)` makes one by one."""
-    return _entry_of_singles(group_of_envs, film_envs, factory)
+    return _entry_of_singles(group_of_envs, factory)
 
 
 def entry_of_matches(factory: Callable[..., Any]) -> Entry:
     """Returns the entry of environments of several agents that `factory(**options.kwargs)` makes one by one."""
-    return _entry_of_singles(_group_of_matches, film_matches, factory)
+    return _entry_of_singles(group_of_matches, factory)
 
 
 def entry_of_either(factory: Callable[..., Any]) -> Entry:
     """Returns the entry of a factory of single environments or of matches: the first that it makes shows which."""
-    return _entry_of_singles(_group_of_either_kind, _film_of_either_kind, factory)
+    return _entry_of_singles(_group_of_either_kind, factory)
 
 
 def entry_of_vector(factory: Callable[..., VectorEnv]) -> Entry:
@@ -96,10 +93,8 @@ def _vector_arguments(
     return kwargs
 
 
-def _entry_of_singles(
-    group: Callable[..., EnvGroup], film: Callable[..., RenderedGroup], factory: Callable[..., Any]
-) -> Entry:
-    """group: makes a group of environments. film: makes one that can be looked at, from what makes environments."""
+def _entry_of_singles(group_of: Callable[..., Any], factory: Callable[..., Any]) -> Entry:
+    """group_of: makes a group of environments, such as `group_of_envs`."""
 
     def make_group_of_singles(
         env_id: str,
@@ -113,48 +108,52 @@ def _entry_of_singles(
         require_arguments(env_id, factory, options.kwargs)
         makes = [partial(calls.make, env_id, factory, options.kwargs)] * num_envs
         with calls.made(env_id, makes, lambda env: wrapped(env_id, env, options)) as envs:
-            return group(env_id, envs, options, seed, first_env_idx)
+            return group_of(env_id, envs, options, seed, first_env_idx)
 
     def make_rendered_group_of_singles(
         env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
     ) -> RenderedGroup:
         require_arguments(env_id, factory, options.kwargs)
-        return film(env_id, [partial(factory, **options.kwargs)] * num_envs, options, seed, first_env_idx)
+        makes = [partial(factory, **options.kwargs)] * num_envs
+        with call_of(env_id, "__init__()"):
+            return film_envs(env_id, makes, options, seed, first_env_idx, group_of)
 
     describe = describer(make_group_of_singles)
     return Entry(describe, make_group_of_singles, make_rendered_group_of_singles, takes_wrappers=True)
 
 
-def _group_of_either_kind(env_id: str, envs: list[Any], options: EnvOptions, seed: int, first_env_idx: int) -> EnvGroup:
-    make = _group_of_matches if _is_match(envs[0]) else group_of_envs
-    return make(env_id, envs, options, seed, first_env_idx)
+def _group_of_either_kind(env_id: str, envs: list[Any], *args: Any, **kwargs: Any) -> Any:
+    make = group_of_matches if calls.is_match(envs[0]) else group_of_envs
+    return make(env_id, envs, *args, **kwargs)
 
 
-def group_of_envs(env_id: str, envs: list[Any], options: EnvOptions, seed: int, first_env_idx: int) -> EnvGroup:
-    """Make a group of environments of one agent, or of several in the manner of Gymnasium."""
+def group_of_envs(
+    env_id: str, envs: list[Any], options: EnvOptions, seed: int, first_env_idx: int, films: bool = False
+) -> Any:
+    """Make a group of environments of one agent, or of several in the manner of Gymnasium.
+
+    films: makes a `RenderedGroup`, which does not ask for strict spaces.
+    """
     envs = [as_gymnasium(env_id, env) for env in envs]
     if is_team(env_id, envs[0]):
-        return _group_of_matches(env_id, [team_of(env) for env in envs], options, seed, first_env_idx)
-    return GymGroup(env_id, envs, seed, first_env_idx, options.env_frameskip or 1, options.strict_spaces)
+        return group_of_matches(env_id, [team_of(env) for env in envs], options, seed, first_env_idx, films)
+    frameskip = options.env_frameskip or 1
+    if not films:
+        return GymGroup(env_id, envs, seed, first_env_idx, frameskip, options.strict_spaces)
+    cameras = [EnvCamera(env_id, env) for env in envs]
+    return filmed(GymGroup(env_id, cameras, seed, first_env_idx, frameskip), cameras)
 
 
-def _group_of_matches(env_id: str, envs: list[Any], options: EnvOptions, seed: int, first_env_idx: int) -> EnvGroup:
+def group_of_matches(
+    env_id: str, envs: list[Any], options: EnvOptions, seed: int, first_env_idx: int, films: bool = False
+) -> Any:
+    """Make a group of environments of several agents. films: see `group_of_envs`."""
     frameskip = options.env_frameskip or 1
     matches = [as_parallel(env_id, env, frameskip, options.share_reward) for env in envs]
-    return ParallelGroup(env_id, matches, seed, first_env_idx, frameskip, options.strict_spaces)
-
-
-def _film_of_either_kind(
-    env_id: str, make_envs: Sequence[Callable[..., Any]], options: EnvOptions, seed: int, first_env_idx: int
-) -> RenderedGroup:
-    probe = calls.make(env_id, make_envs[0], {})
-    film: Callable[..., RenderedGroup] = film_matches if _is_match(probe) else film_envs
-    calls.close(env_id, probe)
-    return film(env_id, make_envs, options, seed, first_env_idx)
-
-
-def _is_match(env: Any) -> bool:
-    return hasattr(env, "possible_agents") or hasattr(type(env), "possible_agents")  # also one that raises
+    if not films:
+        return ParallelGroup(env_id, matches, seed, first_env_idx, frameskip, options.strict_spaces)
+    cameras: list[Any] = [MatchCamera(env_id, match) for match in matches]  # each has all that its match has
+    return filmed(ParallelGroup(env_id, cameras, seed, first_env_idx, frameskip), cameras)
 
 
 def require_arguments(env_id: str, factory: Callable[..., Any], kwargs: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
+from types import FrameType
 
 _LONGEST = 300  # characters of a summary: some exceptions print an array
 _PACKAGE = __name__.partition(".")[0]
@@ -99,7 +99,7 @@ def summary(error: BaseException) -> str:
 def traceback_of(error: BaseException) -> str:
     """Returns the traceback without the calls that led to code outside of this package."""
     own = outside = error.__traceback__
-    while outside is not None and _is_ours(outside):
+    while outside is not None and _package_of(outside.tb_frame) == _PACKAGE:
         outside = outside.tb_next
     if outside is None and own is not None:  # an environment that comes with the package
         outside = own.tb_next or own
@@ -113,13 +113,11 @@ def place_of(error: BaseException, package: str = "") -> str | None:
     """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}"
-    place, frame = None, error.__traceback__
-    while frame is not None:
-        file = frame.tb_frame.f_code.co_filename
-        is_of_others = _is_ours(frame) or file.startswith(("<frozen ", *_LIBRARIES))
-        if _package_of(frame) == package or not is_of_others:
-            place = f"{file}, line {frame.tb_lineno}"
-        frame = frame.tb_next
+    place = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file, of = frame.f_code.co_filename, _package_of(frame)
+        if of == package or not (of == _PACKAGE or file.startswith(("<frozen ", *_LIBRARIES))):
+            place = f"{file}, line {line}"
     return place
 
 
@@ -127,16 +125,9 @@ def is_refusal_of_arguments(error: BaseException) -> bool:
     """Returns whether a call was refused for its arguments. A TypeError from inside of the call is no refusal."""
     while isinstance(error.__cause__, TypeError):
         error = error.__cause__
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    callers = (_PACKAGE, "gymnasium", "pettingzoo")
-    return isinstance(error, TypeError) and (frame is None or _package_of(frame) in callers)
+    packages = [_package_of(frame) for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return isinstance(error, TypeError) and (not packages or packages[-1] in (_PACKAGE, "gymnasium", "pettingzoo"))
 
 
-def _package_of(frame: TracebackType) -> str:
-    return str(frame.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-
-
-def _is_ours(frame: TracebackType) -> bool:
-    return _package_of(frame) == _PACKAGE
+def _package_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -117,7 +117,6 @@ def _flag_hints(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def _read(hint: Any, given: Any) -> Any:
-    """Raises _WrongTypeError."""
     if type(given) is hint and (hint is not float or math.isfinite(given)):
         return given  # at once, since a learner's configuration changes as it trains
     if isinstance(given, np.generic):
@@ -178,12 +177,6 @@ def _read_str(given: Any) -> str:
     return str(given)
 
 
-def _read_bool(given: Any) -> bool:
-    if not isinstance(given, bool):
-        raise _WrongTypeError
-    return given
-
-
 def _read_none(given: Any) -> None:
     if given not in (None, "None"):
         raise _WrongTypeError
@@ -222,4 +215,4 @@ def _shown(given: Any) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
-_READERS = {int: _read_int, float: _read_float, str: _read_str, bool: _read_bool, type(None): _read_none}
+_READERS = {int: _read_int, float: _read_float, str: _read_str, type(None): _read_none}

@@ -14,10 +14,7 @@ _replaced: list[Any] = []  # kept for good: one that shares its buffer or its de
 
 @contextmanager
 def keep_working_directory() -> Iterator[None]:
-    """Restore the working directory behind the block, also where the block raises or has moved it.
-
-    Environments change it, to load their files.
-    """
+    """Restore the working directory behind the block, which environments change to load their files."""
     directory = os.open(".", os.O_PATH)
     try:
         yield
@@ -28,10 +25,7 @@ def keep_working_directory() -> Iterator[None]:
 
 @contextmanager
 def keep_default_dtype() -> Iterator[None]:
-    """Restore torch's default dtype behind the block, also where the block raises or has imported torch.
-
-    Environments in torch change it, for numbers of their own.
-    """
+    """Restore torch's default dtype behind the block, which may import torch, and change it for numbers of its own."""
     before = _default_dtype()
     try:
         yield

@@ -79,7 +79,6 @@ def make_rendered_group(
 
 
 def _arguments(env_id: str, num_envs: int, options: EnvOptions, core: int | None) -> dict[str, Any]:
-    """Returns the arguments of `AtariVectorEnv`."""
     game, sticky = _GAMES[env_id]
     for name, value in options.kwargs.items():
         _require_value(env_id, name, value)

@@ -31,10 +31,7 @@ registered: dict[str, Entry] = {}
 def register(
     env_id: str, *, describe: Describe, make_group: MakeGroup, make_rendered_group: MakeRenderedGroup | None = None
 ) -> None:
-    """Make `env_id` known. A later registration of the same name replaces the earlier one.
-
-    make_rendered_group: None if it cannot be drawn.
-    """
+    """Make `env_id` known, in the place of an earlier one. make_rendered_group: None if it cannot be drawn."""
     registered[env_id] = Entry(describe, make_group, make_rendered_group)
 
 

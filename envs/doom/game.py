@@ -23,21 +23,33 @@ Rows = Sequence[Mapping[str, np.ndarray]]
 class Game(Protocol):
     """Plays, for a group or a camera: a scenario with one agent (`DoomEnv`), or a match with one or more (`Match`)."""
 
-    def reset(self, obs: Rows) -> None: ...
+    def reset(self, obs: Rows) -> None:
+        """Start the next episode and write its first observations."""
 
     def begins_anew(self, choices: Sequence[Sequence[int]]) -> bool:
         """Returns whether these choices, made before any `step`, ask for another episode, which `reset` begins."""
         return False
 
-    def step(self, choices: Sequence[Sequence[int]], obs: Rows) -> tuple[list[float], bool, bool]: ...
+    def step(self, choices: Sequence[Sequence[int]], obs: Rows) -> tuple[list[float], bool, bool]:
+        """Hold the buttons of one option a head and agent for `frameskip` tics, or fewer up to the time limit.
+
+        Returns (learner's rewards, terminated, truncated), and writes the observations unless terminated: then there
+        are none. Raises a ViZDoom exception where an engine has died or hangs.
+        """
+        ...
 
     def set_shaping(self, agent_idx: int, weights: Sequence[float]) -> None: ...
 
-    def episodes(self, first_actor_idx: int) -> list[Episode]: ...
+    def episodes(self, first_actor_idx: int) -> list[Episode]:
+        """Returns the episode that has just ended, one record for each agent. Call it before `reset`."""
+        ...
 
-    def returns(self) -> list[float]: ...
+    def returns(self) -> list[float]:
+        """Returns what each agent has in the present episode: its return, or its frags in a match."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End all engines, those that hang as well. Does nothing where they have ended already."""
 
 
 class DoomEnv(Game):
@@ -79,21 +91,13 @@ class DoomEnv(Game):
         start_engine(self._game)
         self._begin_episode()
 
-    def reset(self, obs: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Start the next episode and write its first observation."""
+    def reset(self, obs: Rows) -> None:
         if self._num_steps > 0:  # an engine starts with an episode
             self._game.new_episode()
         self._begin_episode()
         self._shaper.begin(self._view.observe(self._game.get_state(), obs[0]))
 
-    def step(
-        self, choices: Sequence[Sequence[int]], obs: Sequence[Mapping[str, np.ndarray]]
-    ) -> tuple[list[float], bool, bool]:
-        """Hold the buttons of one option a head for `frameskip` tics, or fewer up to the time limit.
-
-        Returns (learner's reward, terminated, truncated), and writes the observation, unless terminated:
-        then there is none. Raises a ViZDoom exception where the engine has died.
-        """
+    def step(self, choices: Sequence[Sequence[int]], obs: Rows) -> tuple[list[float], bool, bool]:
         tics = min(self._frameskip, self._time_limit - self._tics)
         reward = self._game.make_action(self._view.buttons(choices[0]), tics)
         self._return += reward
@@ -114,7 +118,6 @@ class DoomEnv(Game):
         self._shaper.set_weights(weights)
 
     def episodes(self, first_actor_idx: int) -> list[Episode]:
-        """Returns what to report of the episode that has just ended. Call it before `reset`."""
         stats = {"shaped_return": self._shaped_return}
         if self._kills_are_objective:
             kills = self._game.get_game_variable(vizdoom.GameVariable.KILLCOUNT)
@@ -125,11 +128,9 @@ class DoomEnv(Game):
         return [Episode(first_actor_idx, self._return, self._num_steps, num_frames, stats)]
 
     def returns(self) -> list[float]:
-        """Returns the return of the present episode."""
         return [self._return]
 
     def close(self) -> None:
-        """End the engine. Does nothing where it has ended already."""
         self._game.close()
 
     def _begin_episode(self) -> None:

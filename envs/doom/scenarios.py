@@ -56,6 +56,19 @@ class Scenario:
 
 OWN = "doom:"  # before the path of a .cfg file
 
+
+def _fight(config: str, heads: tuple[Head, ...], frameskip: int = 4, needs_extra: bool = False) -> Scenario:
+    return Scenario(
+        config,
+        heads,
+        frameskip,
+        shaping=HEALTH_AND_AMMO,
+        measurements=MEASUREMENTS,
+        kills_are_objective=True,
+        needs_extra=needs_extra,
+    )
+
+
 SCENARIOS = {
     "doom_basic": Scenario("basic.cfg", (SHOOT_OR_STRAFE,), reward_scale=0.01),
     "doom_rocket_basic": Scenario("rocket_basic.cfg", (SHOOT_OR_STRAFE,), reward_scale=0.01),
@@ -71,30 +84,9 @@ SCENARIOS = {
     "doom_my_way_home_flat_actions": Scenario("my_way_home.cfg", (WALK_OR_TURN,)),
     "doom_predict_position": Scenario("predict_position.cfg", (TURN, ATTACK)),
     "doom_take_cover": Scenario("take_cover.cfg", (STRAFE,), reward_scale=0.01),
-    "doom_battle": Scenario(
-        "D3_battle.cfg",
-        BATTLE_HEADS,
-        shaping=HEALTH_AND_AMMO,
-        measurements=MEASUREMENTS,
-        kills_are_objective=True,
-        needs_extra=True,
-    ),
-    "doom_battle2": Scenario(
-        "D4_battle2.cfg",
-        BATTLE_HEADS,
-        shaping=HEALTH_AND_AMMO,
-        measurements=MEASUREMENTS,
-        kills_are_objective=True,
-        needs_extra=True,
-    ),
-    "doom_deathmatch_monsters": Scenario(
-        "deathmatch.cfg",
-        DEATHMATCH_HEADS,
-        frameskip=2,
-        shaping=HEALTH_AND_AMMO,
-        measurements=MEASUREMENTS,
-        kills_are_objective=True,
-    ),
+    "doom_battle": _fight("D3_battle.cfg", BATTLE_HEADS, needs_extra=True),
+    "doom_battle2": _fight("D4_battle2.cfg", BATTLE_HEADS, needs_extra=True),
+    "doom_deathmatch_monsters": _fight("deathmatch.cfg", DEATHMATCH_HEADS, frameskip=2),
 }
 
 
@@ -146,10 +138,7 @@ _ANY_FIRST_MAP = "MAP01"  # also of a game that calls it E1M1
 
 
 def find_config(name: str) -> Path:
-    """Returns the file of this path, or of this name among those that come with ViZDoom.
-
-    Raises UsageError where there is none.
-    """
+    """Returns the file of this path, or of this name among ViZDoom's own. Raises UsageError where there is none."""
     for path in (Path(name), Path(vizdoom.scenarios_path, name)):
         if path.is_file() and path.suffix.lower() == ".cfg":
             return path.resolve()
@@ -195,10 +184,7 @@ def _require_map(path: Path, game: vizdoom.DoomGame) -> None:
 
 
 def _maps(path: Path, key: str, wad: str) -> dict[str, int] | None:
-    """Returns how many start alone in each map of a WAD that the file names by this key.
-
-    None: it names another kind of archive.
-    """
+    """Returns how many start alone in each map of a WAD that the file names by this key, or None for no WAD."""
     if not os.path.isfile(wad):
         raise UsageError(f"{path} names the map {wad}, which is not there: mend {key}, relative to the file")
     if not wad.lower().endswith(".wad"):

@@ -153,15 +153,10 @@ class Shaper:
     def set_weights(self, weights: Sequence[float]) -> None:
         """weights: [K], in the order of the weights of the shaping."""
         by_name = dict(zip(self._names, map(float, weights), strict=True))
-        self._prices = [
-            Price(
-                idx,
-                by_name[f"{term.weight}_up"] * term.worth,
-                by_name[f"{term.weight}_down"] * term.worth,
-                term.max_change,
-            )
-            for idx, term in self._terms
-        ]
+        self._prices = []
+        for idx, term in self._terms:
+            up, down = by_name[f"{term.weight}_up"], by_name[f"{term.weight}_down"]
+            self._prices.append(Price(idx, up * term.worth, down * term.worth, term.max_change))
         self._prices_of_counters = [
             price for price, (_, term) in zip(self._prices, self._terms, strict=True) if term.variable in COUNTERS
         ]

@@ -28,6 +28,10 @@ from sf.envs.remarks import remark
 def make(env_id: str, factory: Callable[..., Any], kwargs: Mapping[str, Any]) -> Any:
     with call_of(env_id, "__init__()"):
         env = factory(**kwargs)
+    return _no_class(env_id, env)
+
+
+def _no_class(env_id: str, env: Any) -> Any:
     if isinstance(env, type):
         raise UsageError(f"{env_id}: it returns the class {env.__name__}: return an environment, {env.__name__}()")
     return env
@@ -41,7 +45,7 @@ def made(
     envs: list[Any] = []
     try:
         for make_one in makes:
-            envs.append(make_one())
+            envs.append(_no_class(env_id, make_one()))
             envs[-1] = wrap(envs[-1])
         yield envs
     except BaseException:
@@ -161,11 +165,20 @@ def space(env_id: str, env: Any, name: str, *of_whom: Any) -> gym.Space:
     return found
 
 
+def is_env(env: Any) -> bool:
+    """Returns whether something, or a class, can be an environment, of any kind."""
+    return all(callable(getattr(env, method, None)) for method in ("reset", "step"))
+
+
+def is_match(env: Any) -> bool:
+    """Returns whether an environment is one of several agents, also where its `possible_agents` cannot be read yet."""
+    return hasattr(env, "possible_agents") or hasattr(type(env), "possible_agents")
+
+
 def possible_agents(env_id: str, env: Any) -> list[Any]:
     """Returns all agents that may ever play in a match. Raises UsageError where it does not list them."""
-    is_there = hasattr(env, "possible_agents") or hasattr(type(env), "possible_agents")
     try:
-        found = env.possible_agents if is_there else ()
+        found = env.possible_agents if is_match(env) else ()
     except env_exceptions() as error:
         raise UsageError(
             f"{env_id}: its `possible_agents` cannot be read before reset() ({summary(error)}): set it in __init__"

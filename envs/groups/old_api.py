@@ -15,20 +15,16 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from sf.envs.errors import UsageError
+from sf.envs.groups.calls import is_env
 
 _SPACES = ("observation_space", "action_space")
 
 
 def as_gymnasium(env_id: str, env: Any) -> gym.Env:
-    """Returns the environment itself if it is one of Gymnasium, else its `OldApiEnv`.
-
-    Raises UsageError for what is no single environment.
-    """
+    """Returns the environment, as an `OldApiEnv` unless it is Gymnasium's. Raises UsageError for no single one."""
     if isinstance(env, gym.Env):
         return env
-    is_single = all(callable(getattr(env, method, None)) for method in ("reset", "step")) and not any(
-        callable(getattr(env, name, None)) for name in _SPACES
-    )
+    is_single = is_env(env) and not any(callable(getattr(env, name, None)) for name in _SPACES)
     if not is_single or isinstance(env, VectorEnv):
         raise UsageError(f"{env_id}: it is of type {type(env).__qualname__}, and must be a gymnasium.Env")
     return OldApiEnv(env)

@@ -34,11 +34,7 @@ _INSTALL = "pip install 'envpool>=1.2,<2' (Python 3.11 or later)"
 def _make_group(
     env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
 ) -> EnvGroup:
-    """core: the core that EnvPool's thread is pinned to.
-
-    `options.kwargs` are keyword arguments of `envpool.make`. Raises UsageError where EnvPool is not installed, or does
-    not know the environment or an argument.
-    """
+    """Raises UsageError where EnvPool is not installed, or has no such environment or argument of `make`."""
     env = _pool(env_id, num_envs, options, seed, first_env_idx, core)
     vector_env, frameskip = wrapped(env_id, env, options), env.frameskip
     group = VectorGroup(env_id, vector_env, seed, first_env_idx, frameskip, options.strict_spaces)

@@ -62,7 +62,7 @@ def _make_rendered_gymnasium_group(
             make_vec = partial(gym.make_vec, env_id, num_envs=num_envs, vectorization_mode=mode, **kwargs)
             return film_vector(env_id, make_vec, num_envs, options, seed, first_env_idx)
         makes = [partial(gym.make, env_id, disable_env_checker=True, **kwargs)] * num_envs
-        return film_envs(env_id, makes, options, seed, first_env_idx)
+        return film_envs(env_id, makes, options, seed, first_env_idx, group_of_envs)
 
 
 def _is_vectorised(gym_spec: EnvSpec, frameskip: int, options: EnvOptions) -> bool:

@@ -62,11 +62,6 @@ class TensorGame:
         is_recalled = self.tensor == _INFORMATION_STATE
         return tuple(game.information_state_tensor_shape() if is_recalled else game.observation_tensor_shape())
 
-    @property
-    def num_numbers(self) -> int:
-        """Returns how many numbers the tensor has."""
-        return math.prod(self.tensor_shape)
-
 
 def load(env_id: str, kwargs: Mapping[str, Any], seed: int) -> TensorGame:
     """kwargs: the game's parameters, and `TENSOR`. seed: for games that draw chance themselves.
@@ -160,7 +155,7 @@ def _tensors(game_type: Any) -> list[str]:
 
 
 def _require_sensible_size(env_id: str, found: TensorGame) -> None:
-    num_actions, num_numbers = found.game.num_distinct_actions(), found.num_numbers
+    num_actions, num_numbers = found.game.num_distinct_actions(), math.prod(found.tensor_shape)
     if not 1 <= num_actions <= MOST_ACTIONS:
         raise UsageError(f"env {env_id!r} has {num_actions:,} actions, and 1 to {MOST_ACTIONS:,} are taken: {_SMALLER}")
     if any(size < 0 for size in found.tensor_shape):

@@ -10,16 +10,11 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.vector import VectorEnv
 
-from sf.envs.group import RenderedGroup
+from sf.envs.group import EnvGroup, RenderedGroup
 from sf.envs.groups import calls
-from sf.envs.groups.gym import GymGroup
-from sf.envs.groups.old_api import as_gymnasium
-from sf.envs.groups.parallel import ParallelEnv, ParallelGroup
-from sf.envs.groups.teams import is_team, team_of
-from sf.envs.groups.turns import as_parallel
 from sf.envs.groups.vector import VectorGroup, require_num_envs
 from sf.envs.options import EnvOptions
-from sf.envs.rendering.cameras import RENDER_MODE, EnvCamera, MatchCamera, VectorCamera
+from sf.envs.rendering.cameras import RENDER_MODE, VectorCamera
 from sf.envs.rendering.film import FilmedGroup
 from sf.envs.wrappers.layers import objects
 from sf.envs.wrappers.wrapping import wrapped
@@ -30,29 +25,22 @@ _APIS = ("gymnasium", "pettingzoo")  # the packages whose classes have a render(
 
 
 def film_envs(
-    env_id: str, make_envs: Sequence[Callable[..., gym.Env]], options: EnvOptions, seed: int, first_env_idx: int
+    env_id: str,
+    make_envs: Sequence[Callable[..., Any]],
+    options: EnvOptions,
+    seed: int,
+    first_env_idx: int,
+    group_of: Callable[..., RenderedGroup],
 ) -> RenderedGroup:
     """make_envs: each makes an environment; called with a keyword `render_mode`, and without it where that fails, or
         where the environment does not draw. Its observations are filmed then.
+    group_of: makes the group, such as `sf.envs.entries.group_of_envs`.
 
     The wrappers of `options` are put around them here.
     """
     makes = [partial(_make_drawing, env_id, make) for make in make_envs]
-    with calls.made(env_id, makes, lambda env: as_gymnasium(env_id, wrapped(env_id, env, options))) as envs:
-        if is_team(env_id, envs[0]):
-            return _film_matches(env_id, [team_of(env) for env in envs], options, seed, first_env_idx)
-        cameras = [EnvCamera(env_id, env) for env in envs]
-        group = GymGroup(env_id, cameras, seed, first_env_idx, options.env_frameskip or 1)
-        return FilmedGroup(group, cameras, _pictures_per_s(cameras[0]))
-
-
-def film_matches(
-    env_id: str, make_envs: Sequence[Callable[..., ParallelEnv]], options: EnvOptions, seed: int, first_env_idx: int
-) -> RenderedGroup:
-    """As `film_envs`."""
-    makes = [partial(_make_drawing, env_id, make) for make in make_envs]
-    with calls.made(env_id, makes, lambda env: wrapped(env_id, env, options)) as matches:
-        return _film_matches(env_id, matches, options, seed, first_env_idx)
+    with calls.made(env_id, makes, lambda env: wrapped(env_id, env, options)) as envs:
+        return group_of(env_id, envs, options, seed, first_env_idx, films=True)
 
 
 def film_vector(
@@ -67,17 +55,12 @@ def film_vector(
     env = _make_drawing(env_id, make_env)
     require_num_envs(env_id, env, num_envs)
     camera = VectorCamera(env_id, wrapped(env_id, env, options))
-    return FilmedGroup(VectorGroup(env_id, camera, seed, first_env_idx), [camera], _pictures_per_s(camera))
+    return filmed(VectorGroup(env_id, camera, seed, first_env_idx), [camera])
 
 
-def _film_matches(
-    env_id: str, envs: Sequence[Any], options: EnvOptions, seed: int, first_env_idx: int
-) -> RenderedGroup:
-    frameskip = options.env_frameskip or 1
-    matches = [as_parallel(env_id, env, frameskip, options.share_reward) for env in envs]
-    cameras: list[Any] = [MatchCamera(env_id, match) for match in matches]  # each has all that its match has
-    group = ParallelGroup(env_id, cameras, seed, first_env_idx, frameskip)
-    return FilmedGroup(group, cameras, _pictures_per_s(matches[0]))
+def filmed(group: EnvGroup, cameras: Sequence[Any]) -> RenderedGroup:
+    """Returns a group with its cameras, at the pace that the first of them says."""
+    return FilmedGroup(group, cameras, _pictures_per_s(cameras[0]))
 
 
 def _make_drawing(env_id: str, make: Callable[..., Any]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Iterator
@@ -75,14 +74,9 @@ class Replay:
             "settings": asdict(replace(self.settings, replays=None, replay=None)),
             "end": self.end,
         }
-        arrays = {
-            "head": np.frombuffer(json.dumps(head).encode(), np.uint8),
-            "start": np.frombuffer(self.start, np.uint8),
-            "choices": self.choices,
-        }
-        packed = io.BytesIO()
-        np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]
-        path.write_bytes(packed.getvalue())
+        encoded, start = (np.frombuffer(data, np.uint8) for data in (json.dumps(head).encode(), self.start))
+        with path.open("wb") as file:
+            np.savez_compressed(file, head=encoded, start=start, choices=self.choices)
 
     def save_in(self, folder: Path) -> Path:
         """Save it to a file that is named after its game."""

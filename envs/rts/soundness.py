@@ -22,10 +22,7 @@ _Bounds = Mapping[str, tuple[float, float]]
 
 
 def fault_of(world: Worlds, settings: Settings) -> str | None:
-    """Returns what cannot be about a game of these settings, or None.
-
-    world: of one game, with no first axis but in games.
-    """
+    """Returns what cannot be about one game of these settings, or None. world: with no first axis but in games."""
     num_units, num_kinds, half = 3 * settings.room, len(world.kinds), settings.size / 2
     rules = GAMES.index(settings.game)
     most = settings.size**2 if rules == TOWERS else 0

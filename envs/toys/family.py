@@ -7,14 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from sf.envs.entries import describer, require_arguments
+from sf.envs.entries import describer, group_of_envs, group_of_matches, require_arguments
 from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, RenderedGroup
-from sf.envs.groups.gym import GymGroup
-from sf.envs.groups.parallel import ParallelGroup
-from sf.envs.groups.turns import as_parallel
 from sf.envs.options import EnvOptions
-from sf.envs.rendering.filming import film_envs, film_matches
+from sf.envs.rendering.filming import film_envs
 from sf.envs.toys import matches, single
 from sf.envs.wrappers.wrapping import wrapped
 
@@ -26,11 +23,7 @@ def _make_group(
     env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int, core: int | None = None
 ) -> EnvGroup:
     envs = [wrapped(env_id, make_env(), options) for make_env in _makers(env_id, num_envs, options, first_env_idx)]
-    make: Callable[..., EnvGroup] = GymGroup
-    frameskip = options.env_frameskip or 1
-    if env_id in matches.TOYS:
-        make, envs = ParallelGroup, [as_parallel(env_id, env, frameskip, options.share_reward) for env in envs]
-    group = make(env_id, envs, seed, first_env_idx, frameskip, options.strict_spaces)
+    group: EnvGroup = _group_of(env_id)(env_id, envs, options, seed, first_env_idx)
     group.spec = replace(group.spec, has_own_time_limit=False)  # theirs stand for limits around an environment
     return group
 
@@ -38,8 +31,12 @@ def _make_group(
 def _make_rendered_group(
     env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
 ) -> RenderedGroup:
-    film: Callable[..., RenderedGroup] = film_matches if env_id in matches.TOYS else film_envs
-    return film(env_id, _makers(env_id, num_envs, options, first_env_idx), options, seed, first_env_idx)
+    makes = _makers(env_id, num_envs, options, first_env_idx)
+    return film_envs(env_id, makes, options, seed, first_env_idx, _group_of(env_id))
+
+
+def _group_of(env_id: str) -> Callable[..., Any]:
+    return group_of_matches if env_id in matches.TOYS else group_of_envs
 
 
 def _makers(env_id: str, num_envs: int, options: EnvOptions, first_env_idx: int) -> list[Callable[..., Any]]:

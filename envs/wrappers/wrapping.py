@@ -20,6 +20,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 
 from sf.envs.custom.named_objects import factory, import_module, innermost, split
 from sf.envs.errors import EnvError, UsageError, env_exceptions, failure, place_of, summary
+from sf.envs.groups import calls
 from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.options import EnvOptions
 from sf.envs.wrappers.named import NamedWrapper
@@ -45,7 +46,7 @@ def _wrap(env_id: str, env: Any, wrapper: NamedWrapper) -> Any:
     make, what = _find(wrapper), _what(wrapper)
     _require_kind(env_id, env, make, what)
     if _is_kind_of(make, gym.Wrapper) or not isinstance(innermost(make), type):
-        env = env if isinstance(env, VectorEnv) or _is_match(env) else as_gymnasium(env_id, env)
+        env = env if isinstance(env, VectorEnv) or calls.is_match(env) else as_gymnasium(env_id, env)
     kwargs = _as_tuples(wrapper.kwargs) if wrapper.name.startswith(_GYMNASIUM) else wrapper.kwargs
     try:
         inspect.signature(make).bind(env, **kwargs)
@@ -63,7 +64,7 @@ def _wrap(env_id: str, env: Any, wrapper: NamedWrapper) -> Any:
         place = place_of(error)
         where = f" ({place})" if place else ""
         raise UsageError(f"{what} around {env_id}: {summary(error)}{where}") from error
-    if not _has_env_methods(type(made)) or isinstance(made, VectorEnv) != isinstance(env, VectorEnv):
+    if not calls.is_env(type(made)) or isinstance(made, VectorEnv) != isinstance(env, VectorEnv):
         raise UsageError(f"{what} returned a {type(made).__name__}: return the environment, of the kind that it takes")
     return made
 
@@ -79,7 +80,7 @@ def _find(wrapper: NamedWrapper) -> Callable[..., Any]:
         if near and isinstance(error.__cause__, ModuleNotFoundError) and near[0] != module_name:
             raise UsageError(f"{what}: {error.__cause__}: did you mean {near[0]}?") from error.__cause__
         raise
-    make = factory(module, name, what, lambda kind: _has_env_methods(kind) or _has_base(kind), _A_WRAPPER)
+    make = factory(module, name, what, lambda kind: calls.is_env(kind) or _has_base(kind), _A_WRAPPER)
     if make is None:
         near = difflib.get_close_matches(name, [each for each in vars(module) if each[0].isupper()], n=1)
         hint = f"did you mean {near[0]}?" if near else "name a class or a function of it"
@@ -104,7 +105,7 @@ def _require_form(name: str, what: str) -> None:
 
 def _require_kind(env_id: str, env: Any, make: Callable[..., Any], what: str) -> None:
     """Raises UsageError where a wrapper is for another kind of environment."""
-    is_vector, is_match = isinstance(env, VectorEnv), _is_match(env)
+    is_vector, is_match = isinstance(env, VectorEnv), calls.is_match(env)
     if is_vector and _is_kind_of(make, gym.Wrapper):
         raise UsageError(
             f"{what} is for single environments, and {env_id} makes a vector environment: {_GYMNASIUM_VECTOR} has "
@@ -139,10 +140,6 @@ def _modules() -> list[str]:
     return [_GYMNASIUM, _GYMNASIUM_VECTOR, "supersuit", *of_working_directory, *sys.modules]
 
 
-def _has_env_methods(kind: type) -> bool:
-    return all(callable(getattr(kind, method, None)) for method in ("reset", "step"))
-
-
 def _has_base(kind: type) -> bool:
     return issubclass(kind, gym.Wrapper | VectorWrapper)
 
@@ -150,10 +147,6 @@ def _has_base(kind: type) -> bool:
 def _is_kind_of(make: Callable[..., Any], base: type) -> bool:
     kind = innermost(make)
     return isinstance(kind, type) and issubclass(kind, base)
-
-
-def _is_match(env: Any) -> bool:
-    return hasattr(env, "possible_agents")
 
 
 def _what(wrapper: NamedWrapper) -> str:

@@ -19,10 +19,6 @@ class Pace:
         self._first_s = 0.0  # until the end of the first step: includes the pass before it, and what has to start up
         self._step_s: float | None = None  # the latest one
 
-    def expect(self, iteration_s: float) -> str | None:
-        """Before the first iteration, which will take about this long. Returns a sentence where that is long."""
-        return self._warning(iteration_s)
-
     def begin(self, now: float) -> None:
         """An iteration begins."""
         self._begun_at = self._last_at = now
@@ -39,20 +35,21 @@ class Pace:
             self._first_s = now - self._begun_at
         if self._num_done != 2:
             return None
-        return self._warning(self._first_s + (self._num_steps - 1) * self._step_s)
+        return self.warning(self._first_s + (self._num_steps - 1) * self._step_s)
 
     def end(self, now: float) -> str | None:
         """The iteration is done. Returns a sentence as `step` does: on a GPU steps are queued, and show no time."""
         if self._num_done != self._num_steps:
             return None
-        return self._warning(now - self._begun_at)
+        return self.warning(now - self._begun_at)
 
     @property
     def seconds_left(self) -> float:
         """Until the end of the present iteration; 0 while that is not known."""
         return 0.0 if self._step_s is None else (self._num_steps - self._num_done) * self._step_s
 
-    def _warning(self, iteration_s: float) -> str | None:
+    def warning(self, iteration_s: float) -> str | None:
+        """Returns a sentence where an iteration of this many seconds is long, and was not told yet."""
         if self._has_warned or iteration_s <= _LONG_S:
             return None
         self._has_warned = True

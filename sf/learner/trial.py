@@ -24,17 +24,6 @@ _PARTS = 32  # of a minibatch, one of which is tried
 _TIMES, _SHORT_S = 3, 1.0  # that one which is done in less is timed
 
 
-def iteration_seconds(args: LearnerArgs, state_size: int) -> float:
-    """Train a network on 1/32 of a minibatch of zeros, and scale up the least time that this takes after the first.
-
-    The network is thrown away. Takes an eighth of an optimiser step at most. The generators of random numbers on the
-    CPU are left as they were, so only what a network of the user's own keeps in its class or module can tell that there
-    was a trial. state_size: S, of the recurrent state.
-    """
-    with _generators_kept():
-        return _iteration_seconds(args, state_size)
-
-
 @contextmanager
 def _generators_kept() -> Iterator[None]:
     """A network of the user's own may draw from any of the three."""
@@ -47,7 +36,14 @@ def _generators_kept() -> Iterator[None]:
         random.setstate(python_state)
 
 
-def _iteration_seconds(args: LearnerArgs, state_size: int) -> float:
+@_generators_kept()
+def iteration_seconds(args: LearnerArgs, state_size: int) -> float:
+    """Train a network on 1/32 of a minibatch of zeros, and scale up the least time that this takes after the first.
+
+    The network is thrown away. Takes an eighth of an optimiser step at most. The generators of random numbers on the
+    CPU are left as they were, so only what a network of the user's own keeps in its class or module can tell that there
+    was a trial. state_size: S, of the recurrent state.
+    """
     config, device = args.config, args.weights.device
     num_trajectories = config.slots_per_iteration
     width = max(1, num_trajectories // config.learner.num_batches_per_epoch // _PARTS)

@@ -270,18 +270,17 @@ class Updater:
         if self._config.steps_per_iteration == 1:
             yield Cut(Minibatch(batch, mask, batch.log_prob), at=None)
             return
+        seen_batches = [(batch, mask)]  # as it was played, and its image if data is augmented
+        if self._images is not None:
+            seen_batches.append(self._images.one_of(batch, mask))
         wholes = []  # that the epochs are of, in turn
-        for seen in self._seen(batch, mask):
+        for seen in seen_batches:
             whole = self._prepare(*seen, callback)
             if whole is None:
                 return
             wholes.append(whole)
         for epoch in range(self._config.num_epochs):
             yield from cut(wholes[epoch % len(wholes)], self._config.num_batches_per_epoch)
-
-    def _seen(self, batch: Batch, mask: Tensor) -> list[tuple[Batch, Tensor]]:
-        """Returns the iteration as it was played, and its image if data is augmented."""
-        return [(batch, mask)] if self._images is None else [(batch, mask), self._images.one_of(batch, mask)]
 
     def _prepare(self, batch: Batch, mask: Tensor, callback: IterationCallback) -> Minibatch | None:
         """Returns the iteration with all that is computed once for its steps, or None if the callback says no."""

@@ -84,7 +84,7 @@ class Learner:
         ranks = join(args.place, device, args.policy_id, compresses)  # so that the others notice if the trial fails
         torch.manual_seed(config.run.seed + args.policy_id)  # after the gradient workers, which have seeds of their own
         if args.predecessor_env_steps is None:  # the trial finds mistakes in a network before it is compiled
-            _say_if_any(self._pace.expect(iteration_seconds(args, args.states.size)))
+            _say_if_any(self._pace.warning(iteration_seconds(args, args.states.size)))
         faster_step = _faster_step(args, state_size=args.states.size)
         self._state = state = LearnerState(args, self.weights.latest_version, gradient_workers, ranks, faster_step)
         self._saver = Saver(args, state, reports)  # before a step, to know which version is saved

@@ -61,10 +61,7 @@ def acting_of(
 
 
 class CompiledActing(AnyActing):
-    """Stands for an `Acting`, and computes the same: with a program where that is there.
-
-    Call `look` now and then: it sees to the program.
-    """
+    """Stands for an `Acting`, and computes the same: with a program where that is there."""
 
     def __init__(
         self,
@@ -109,7 +106,6 @@ class CompiledActing(AnyActing):
         return self._beside is None or self._beside.is_over
 
     def look(self) -> None:
-        """Begin to make the program when it is time, and take it when it is made."""
         if self._beside is not None:
             self._beside.look()
 

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sf.config import ModelConfig
 from sf.envs.errors import UsageError
 from sf.system.native import kernels
 
@@ -93,6 +94,11 @@ def mlp(
         layers.append(activation(nonlinearity))
         in_size = width
     return nn.Sequential(*layers), in_size
+
+
+def head_of_images(in_size: int, config: ModelConfig) -> tuple[nn.Sequential, int]:
+    """Returns the `mlp` behind the convolutions of an encoder, and its size, as the flags say."""
+    return mlp(in_size, config.encoder_conv_mlp_layers, config.nonlinearity, layer_norm=config.layer_norm)
 
 
 def channels_last(convolutions: nn.Sequential) -> nn.Sequential:

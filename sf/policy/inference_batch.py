@@ -19,10 +19,7 @@ from sf.system.arrays import SharedArrays
 
 
 class InferenceBatch:
-    """Computes the decisions of one batch of actors after the other, in memory that is allocated once.
-
-    generator: draws the actions.
-    """
+    """Computes the decisions of one batch of actors after the other, in memory that is allocated once."""
 
     def __init__(
         self,
@@ -34,7 +31,7 @@ class InferenceBatch:
         device: str,
     ) -> None:
         """acting: for inputs on the device. rows: of the slots. max_actors: of a batch."""
-        self.generator = torch.Generator(gpu.torch_device(device))
+        self.generator = torch.Generator(gpu.torch_device(device))  # draws the actions
         self._acting = acting
         self._action_spec = action_spec
         self._device = device

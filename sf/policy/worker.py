@@ -134,7 +134,9 @@ class _Policy:
             self._write(slots[waits], rows[waits], numbers[waits], self._of_waiting)
             slots, rows, numbers = slots[acts], rows[acts], numbers[acts]
         if len(slots):
-            self._compute(slots, rows, numbers)
+            actors = self._rows["actor"][slots]  # [N]
+            first = self._rows["first"][slots, rows]  # [N]
+            self._write(slots, rows, numbers, self._batch.decide(slots, rows, actors, numbers, first))
 
     def _batch_of(self, args: PolicyWorkerArgs) -> InferenceBatch:
         """Returns the batch. On a CPU in synchronous mode nothing is compiled: a program is there at another time in
@@ -152,12 +154,6 @@ class _Policy:
     def close(self) -> None:
         self._batch.close()
 
-    def _compute(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray) -> None:
-        """As `act`, of actors for whom the network decides."""
-        actors = self._rows["actor"][slots]  # [N]
-        first = self._rows["first"][slots, rows]  # [N]
-        self._write(slots, rows, numbers, self._batch.decide(slots, rows, actors, numbers, first))
-
     def _write(
         self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray, answers: Mapping[str, np.ndarray]
     ) -> None:
@@ -173,8 +169,5 @@ class _Policy:
             self._version = self._shared.read(self._weights)
             self._flat.load()
             # By version, so that a resumed synchronous run draws what it would have drawn without the stop.
-            self._batch.generator.manual_seed(_one_number((*self._seed, self._version)))
-
-
-def _one_number(seed: tuple[int, ...]) -> int:
-    return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))  # torch takes 63 bits
+            drawn = np.random.SeedSequence((*self._seed, self._version)).generate_state(1, np.uint64)
+            self._batch.generator.manual_seed(int(drawn[0] >> np.uint64(1)))  # torch takes 63 bits

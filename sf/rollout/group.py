@@ -198,7 +198,8 @@ class RolloutGroup:
         """Apply the actions of the present row, and write what they caused."""
         rows, slots, t, result = self._rows, self._slot_idx, self._row, self._result
         discrete, continuous = rows["discrete"][slots, t], rows["continuous"][slots, t]
-        finished = self._envs.step(discrete, continuous, self._obs_rows(t + 1), result)
+        obs = {key: [array[slot, t + 1] for slot in self._slots] for key, array in self._obs.items()}
+        finished = self._envs.step(discrete, continuous, obs, result)
         rows["reward"][slots, t] = result.reward
         rows["terminated"][slots, t] = result.terminated
         rows["valid"][slots, t] = result.valid
@@ -215,9 +216,6 @@ class RolloutGroup:
         self._next_first = self._rows["first"][self._slot_idx, self._rollout]
         self._counters.add(player_steps=self._pool.hand_over(self._slots))
         self._slots = []
-
-    def _obs_rows(self, t: int) -> dict[str, list[np.ndarray]]:
-        return {key: [array[slot, t] for slot in self._slots] for key, array in self._obs.items()}
 
 
 def _make_envs(args: RolloutWorkerArgs, group_idx: int, attempt: int) -> EnvGroup:

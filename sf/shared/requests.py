@@ -94,13 +94,11 @@ class Channels:
         return policy_worker_idx // self.policy_workers_per_policy
 
     def of_worker(self, worker_idx: int) -> WorkerChannel:
-        first = worker_idx * self.groups_per_worker
-        groups = range(first, first + self.groups_per_worker)
         return WorkerChannel(
             self.tables,
             self.requests,
             self.inboxes[worker_idx],
-            groups,
+            self._groups_of_worker(worker_idx),
             self.actors_per_group,
             self.policy_workers_per_policy,
         )
@@ -126,15 +124,13 @@ class Channels:
 
     def recover_worker(self, worker_idx: int) -> None:
         """After the death of a rollout worker: nobody waits for its answers. A late one does no harm."""
-        own = slice(worker_idx * self.groups_per_worker, (worker_idx + 1) * self.groups_per_worker)
+        own = list(self._groups_of_worker(worker_idx))
         self.tables["answered"][:, own] = self.tables["asked"][:, own]
 
     def groups_with_answers(self, worker_idx: int) -> list[int]:
         """The groups of a rollout worker that have an answer to all that they have asked."""
-        first = worker_idx * self.groups_per_worker
-        own = slice(first, first + self.groups_per_worker)
-        is_open = (self.tables["asked"][:, own] != self.tables["answered"][:, own]).any(axis=0)
-        return [first + n for n, waits in enumerate(is_open.tolist()) if not waits]
+        is_open = (self.tables["asked"] != self.tables["answered"]).any(axis=0)
+        return [group_idx for group_idx in self._groups_of_worker(worker_idx) if not is_open[group_idx]]
 
     def has_open_requests(self, policy_worker_idx: int) -> bool:
         groups = list(self._groups_of(policy_worker_idx))
@@ -149,6 +145,10 @@ class Channels:
         for group_idx in groups:
             if not is_open[group_idx]:
                 self.inboxes[group_idx // self.groups_per_worker].put(group_idx)
+
+    def _groups_of_worker(self, worker_idx: int) -> range:
+        first = worker_idx * self.groups_per_worker
+        return range(first, first + self.groups_per_worker)
 
     def _groups_of(self, policy_worker_idx: int) -> range:
         step = 1 if policy_worker_idx == self.player_worker_idx else self.policy_workers_per_policy

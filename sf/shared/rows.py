@@ -41,14 +41,6 @@ class Reader(Enum):
     LEARNER = "the learner"
 
 
-def _scalar(action: ActionSpec) -> tuple[int, ...]:
-    return ()
-
-
-def _always(action: ActionSpec) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class StepField:
     """One field of a step.
@@ -62,9 +54,9 @@ class StepField:
     dtype: Any
     writer: Writer
     reader: Reader = Reader.LEARNER
-    shape: Callable[[ActionSpec], tuple[int, ...]] = _scalar
+    shape: Callable[[ActionSpec], tuple[int, ...]] = lambda action: ()
     has_next: bool = False
-    exists: Callable[[ActionSpec], bool] = _always
+    exists: Callable[[ActionSpec], bool] = lambda action: True
     answer: Callable[[Any], Any] | None = None
 
 

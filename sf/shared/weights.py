@@ -28,13 +28,10 @@ _TRIES = 3  # a torn read may be repeated; memory that is not the learner's stay
 
 @dataclass(frozen=True)
 class SharedWeightsSpec:
-    """The sizes, and what is in shared RAM; an argument of learner and policy workers.
-
-    num_weights: W, of all parameters and buffers.
-    """
+    """The sizes, and what is in shared RAM; an argument of learner and policy workers."""
 
     device: str
-    num_weights: int
+    num_weights: int  # W, of all parameters and buffers
     host: SharedArrays
 
     @classmethod
@@ -55,7 +52,7 @@ class SharedWeights:
     """
 
     def __init__(self, spec: SharedWeightsSpec, weights: Tensor) -> None:
-        self._device = spec.device
+        self.device = spec.device
         self._version = spec.host["version"]
         self._latest = spec.host["latest"]
         self._weights = weights
@@ -78,7 +75,7 @@ class SharedWeights:
 
         Raises OSError where it has died, FinalError where GPU memory cannot be shared.
         """
-        if self._device == gpu.HOST:
+        if self.device == gpu.HOST:
             policy_worker.send(None)
             return
         with _final():
@@ -97,10 +94,6 @@ class SharedWeights:
             return cls(spec, gpu.receive(learner))
 
     @property
-    def device(self) -> str:
-        return self._device
-
-    @property
     def latest_version(self) -> int:
         """Version of the latest weights."""
         return int(self._version[self._latest[0]])
@@ -114,10 +107,10 @@ class SharedWeights:
         self.flush()
         target = (int(self._latest[0]) + 1) % NUM_COPIES
         self._version[target] = 0  # a reader that is still at this copy notices
-        gpu.copy(self._weights[target, :-1], flat, self._device)
+        gpu.copy(self._weights[target, :-1], flat, self.device)
         self._stamps[target].fill_(version)
-        self._unnamed = target, version, gpu.now(self._device)
-        if self._device == gpu.HOST:
+        self._unnamed = target, version, gpu.now(self.device)
+        if self.device == gpu.HOST:
             self.flush()
 
     def flush(self) -> None:
@@ -138,7 +131,7 @@ class SharedWeights:
         while len(stamps) < _TRIES:
             source = int(self._latest[0])
             version = int(self._version[source])
-            gpu.copy(out, self._weights[source], self._device).wait()
+            gpu.copy(out, self._weights[source], self.device).wait()
             if version == 0 or int(self._version[source]) != version:
                 continue  # the learner has written this copy meanwhile: it may be mixed
             stamps.append(int(out.view(torch.int32)[-1]))
@@ -146,7 +139,7 @@ class SharedWeights:
                 return version
         raise FinalError(
             f"a policy worker read weights of version {stamps[-1]} where the learner had published version {version}: "
-            f"the memory of {self._device} that they share is not the same for both. `sf-train --check` tests it; "
+            f"the memory of {self.device} that they share is not the same for both. `sf-train --check` tests it; "
             "--device cpu trains without"
         )
 

@@ -27,9 +27,9 @@ def test_a_long_iteration_is_said_after_its_second_minibatch_and_only_once():
 
 def test_what_is_expected_before_the_first_iteration_is_said_then_and_not_again():
     pace = Pace(LearnerConfig(num_epochs=10, num_batches_per_epoch=32))
-    assert pace.expect(96.0).startswith("an iteration takes about 96 s (320 minibatches of 0.3 s)")
+    assert pace.warning(96.0).startswith("an iteration takes about 96 s (320 minibatches of 0.3 s)")
     assert sentences(pace, [0.3 * step for step in range(320)]) == []
-    assert Pace(LearnerConfig()).expect(30.0) is None
+    assert Pace(LearnerConfig()).warning(30.0) is None
 
 
 def test_an_iteration_whose_steps_are_only_queued_is_said_when_it_is_done():

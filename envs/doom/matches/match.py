@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, nullcontext, suppress
 
-import numpy as np
 import vizdoom
 
 from sf.envs.doom.engine import MAX_ATTEMPTS, Watchdog, start_engine, start_joined_engines
-from sf.envs.doom.game import Game
+from sf.envs.doom.game import Game, Rows
 from sf.envs.doom.matches.network import PrivateNetwork, ReservedPort
 from sf.envs.doom.matches.player import Player
 from sf.envs.doom.matches.tasks import BotsFile, MatchSetup
@@ -78,8 +77,7 @@ class Match(Game):
                 started.callback(self._watchdog.close)  # before the games are: it kills the engines
             self._started = started.pop_all()
 
-    def reset(self, obs: Sequence[Mapping[str, np.ndarray]]) -> None:
-        """Start the next episode and write its first observations."""
+    def reset(self, obs: Rows) -> None:
         # Each engine plays on until the host has changed the map, so they need a thread each.
         with self._watchdog, ThreadPoolExecutor(len(self._players)) as threads:
             list(threads.map(vizdoom.DoomGame.new_episode, [player.game for player in self._players]))
@@ -89,14 +87,8 @@ class Match(Game):
         for player, rows in zip(self._players, obs, strict=True):
             player.begin(rows)
 
-    def step(
-        self, choices: Sequence[Sequence[int]], obs: Sequence[Mapping[str, np.ndarray]]
-    ) -> tuple[list[float], bool, bool]:
-        """Hold the buttons of one option a head and agent for `frameskip` tics, or fewer up to the time limit.
-
-        Returns (learner's rewards, terminated, truncated), and writes the observations. A match ends by its time
-        limit only: terminated is always False. Raises a ViZDoom exception where an engine has died or hangs.
-        """
+    def step(self, choices: Sequence[Sequence[int]], obs: Rows) -> tuple[list[float], bool, bool]:
+        """See `Game.step`. A match ends by its time limit only: terminated is always False."""
         tics = min(self._frameskip, self._time_limit - self._tics)
         for player, own_choices in zip(self._players, choices, strict=True):
             player.act(own_choices)
@@ -111,14 +103,12 @@ class Match(Game):
         self._players[agent_idx].set_shaping(weights)
 
     def episodes(self, first_actor_idx: int) -> list[Episode]:
-        """Returns the episode that has just ended, one record for each agent. Call it before `reset`."""
         return [
             player.episode(first_actor_idx + i, self._num_steps, self._tics, self._winning_is_objective)
             for i, player in enumerate(self._players)
         ]
 
     def returns(self) -> list[float]:
-        """Returns the frags of each agent in the present episode."""
         return [player.frags for player in self._players]
 
     def frags_of_bots(self) -> list[float]:
@@ -131,7 +121,6 @@ class Match(Game):
         return [player.game for player in self._players]
 
     def close(self) -> None:
-        """End all engines, those that hang as well."""
         self._started.close()
 
     def _join(self, rules: str, started: ExitStack) -> list[int]:
@@ -186,10 +175,7 @@ class Match(Game):
         raise RuntimeError(f"{len(self._players)} Doom engines did not fall into step: is the machine very busy?")
 
     def _add_bots(self) -> None:
-        """Let the bots in, and play on until all agents live.
-
-        Bots spawn on start points and kill whoever stands there.
-        """
+        """Let the bots in, and play on until all agents live: bots kill whoever stands where they spawn."""
         for _ in range(self._num_bots):
             self._host.send_game_command("addbot")
         num_players = len(self._players) + self._num_bots

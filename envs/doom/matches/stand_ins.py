@@ -91,7 +91,6 @@ class MatchWithStandIns(Game):
             self._match.set_shaping(self._agents.index(agent_idx), weights)
 
     def episodes(self, first_actor_idx: int) -> list[Episode]:
-        """Returns the episode that has just ended, one record for each agent. Call it before `reset`."""
         of_agents = self._match.episodes(first_actor_idx)
         num_steps, num_frames = of_agents[0].num_steps, of_agents[0].num_frames
         found = {
@@ -107,7 +106,6 @@ class MatchWithStandIns(Game):
         return [found[agent] for agent in range(self._num_agents)]
 
     def returns(self) -> list[float]:
-        """Returns the frags of each agent in the present episode."""
         frags = dict(zip(self._agents, self._match.returns(), strict=True))
         frags |= dict(zip(self._bots, self._match.frags_of_bots(), strict=False))
         return [frags[agent] for agent in range(self._num_agents)]
@@ -118,12 +116,10 @@ class MatchWithStandIns(Game):
         return [engines.get(agent, engines[self._agents[0]]) for agent in range(self._num_agents)]
 
     def close(self) -> None:
-        """End all engines, those that hang as well."""
         self._started.close()
 
     @property
     def _match(self) -> Match:
-        """Returns the one of this episode."""
         return self._matches[len(self._agents)]
 
     @property

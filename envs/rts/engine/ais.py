@@ -87,12 +87,8 @@ def capture(world, owner):
     elif world.units[carrier].owner == owner:
         command(world, owner, _ESCORT)
         for i in numbers_of(world, owner):
-            if (
-                i != carrier
-                and world.units[i].alive
-                and world.units[i].kind == ATHLETE
-                and world.units[i].order != GUARD
-            ):
+            unit = world.units[i]
+            if i != carrier and unit.alive and unit.kind == ATHLETE and unit.order != GUARD:
                 order(world, i, GUARD)
     else:
         command(world, owner, _ATTACK)

@@ -12,7 +12,16 @@ import math
 import numpy as np
 
 from sf.envs.rts.engine import orders
-from sf.envs.rts.engine.orders import GO_HOME, gather, has_room, order, order_at, order_building, order_making, order_to
+from sf.envs.rts.engine.orders import (
+    GO_HOME,
+    can_afford,
+    gather,
+    order,
+    order_at,
+    order_building,
+    order_making,
+    order_to,
+)
 from sf.envs.rts.engine.places import ANY, distance2, is_free, look, numbers_of
 from sf.envs.rts.engine.state import FLAG, NEUTRAL, TOWERS, inner
 from sf.envs.rts.engine.towers import NUM_SITES, tower_at
@@ -126,7 +135,7 @@ def make(world, owner, kind):
 def build(world, owner, kind):
     """A worker puts up a building at the first free place around the base."""
     worker = builder(world, owner)
-    if worker < 0 or not has_room(world, owner) or world.players[owner].minerals < world.kinds[kind].cost:
+    if worker < 0 or not can_afford(world, owner, kind):
         return
     player = world.players[owner]
     side = 1.0 - 2.0 * owner
@@ -220,12 +229,9 @@ def defend(world, owner, kind):
             unit = world.units[i]
             best, foe = 1e9, -1
             for j in numbers_of(world, 1 - owner):
-                if (
-                    world.units[j].alive
-                    and world.kinds[world.units[j].kind].speed > 0.0
-                    and _is_near_home(world, owner, j)
-                ):
-                    d = distance2(unit, world.units[j])
+                other = world.units[j]
+                if other.alive and world.kinds[other.kind].speed > 0.0 and _is_near_home(world, owner, j):
+                    d = distance2(unit, other)
                     if d < best:
                         best, foe = d, j
             dx, dy = unit.x - player.home_x, unit.y - player.home_y
@@ -277,8 +283,9 @@ def _nearest_seen(world, i, enemy):
     """Returns the nearest enemy that is seen, after `look`, or -1."""
     best, found = 1e9, -1
     for j in numbers_of(world, enemy):
-        if world.units[j].alive and world.units[j].seen & (1 << (1 - enemy)):
-            d = distance2(world.units[i], world.units[j])
+        other = world.units[j]
+        if other.alive and other.seen & (1 << (1 - enemy)):
+            d = distance2(world.units[i], other)
             if d < best:
                 best, found = d, j
     return found

@@ -38,8 +38,7 @@ def begin(world, extra):
             away = (mine_x - x) * (mine_x - x) + (mine_y - y) * (mine_y - y)
             if away > 1.8 * 1.8:
                 placed = spawn(world, NEUTRAL, RESOURCE, mine_x, mine_y) >= 0
-                if placed and spawn(world, NEUTRAL, RESOURCE, -mine_x, -mine_y) < 0:
-                    placed = False
+                placed = placed and spawn(world, NEUTRAL, RESOURCE, -mine_x, -mine_y) >= 0
     minerals = 100 + 50 * below(game, _THREE)
     num_workers = 1 + below(game, _THREE)
     has_barracks = uniform(game, 0.0, 1.0) < 0.2

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from sf.envs.rts.engine import orders
-from sf.envs.rts.engine.orders import ATTACK, IDLE, gather, has_room, has_target, order, order_at, pay
+from sf.envs.rts.engine.orders import ATTACK, IDLE, can_afford, gather, has_target, order, order_at, pay
 from sf.envs.rts.engine.places import (
     ANY,
     TROOP,
@@ -118,12 +118,12 @@ def gather_step(world, i):
 def build_step(world, i):
     unit = world.units[i]
     dx, dy = unit.to_x - unit.x, unit.to_y - unit.y
-    if dx * dx + dy * dy > TOUCH * TOUCH:
+    if _left(unit) > TOUCH * TOUCH:
         walk(world, i, unit.to_x, unit.to_y)
         if unit.stuck > PATIENCE:
             gather(world, i)
         return
-    if has_room(world, unit.owner) and world.players[unit.owner].minerals >= world.kinds[unit.making].cost:
+    if can_afford(world, unit.owner, unit.making):
         building = spawn(world, unit.owner, unit.making, unit.to_x, unit.to_y)
         if building < 0 and unit.stuck <= PATIENCE:  # somebody stands there, or the worker itself
             unit.stuck += 1
@@ -194,12 +194,7 @@ def attack_step(world, i):
     if not has_target(world, i):
         order(world, i, IDLE)
         return
-    target = world.units[unit.target]
-    reach = world.kinds[unit.kind].reach
-    if distance2(unit, target) <= reach * reach:
-        _hit_if_ready(world, i, unit.target)
-    else:
-        walk(world, i, target.x, target.y)
+    _fight(world, i, unit.target)
 
 
 @inner
@@ -235,13 +230,20 @@ def guard_step(world, i):
         else:
             foe = nearest(world, carrier, 1 - unit.owner, TROOP, world.kinds[unit.kind].sight)
     if foe >= 0:
-        reach = world.kinds[unit.kind].reach
-        if distance2(unit, world.units[foe]) <= reach * reach:
-            _hit_if_ready(world, i, foe)
-        else:
-            walk(world, i, world.units[foe].x, world.units[foe].y)
+        _fight(world, i, foe)
     elif carrier >= 0 and world.units[carrier].owner == unit.owner and distance2(unit, world.units[carrier]) > 1.0:
         walk(world, i, world.units[carrier].x, world.units[carrier].y)
+
+
+@inner
+def _fight(world, i, j):
+    """Unit i hits unit j where it can, or goes there."""
+    unit, other = world.units[i], world.units[j]
+    reach = world.kinds[unit.kind].reach
+    if distance2(unit, other) <= reach * reach:
+        _hit_if_ready(world, i, j)
+    else:
+        walk(world, i, other.x, other.y)
 
 
 @inner

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sf.envs.rts.engine.commands import builder, count, idle_maker
-from sf.envs.rts.engine.orders import has_room
+from sf.envs.rts.engine.orders import can_afford
 from sf.envs.rts.engine.places import column_of, numbers_of, sees
 from sf.envs.rts.engine.state import FLAG, MINI, NEUTRAL, NOBODY, TOWERS, inner
 from sf.envs.rts.engine.towers import NUM_SITES, place_at
@@ -96,7 +96,7 @@ def write_allowed(world, owner, out):
     out[:] = 0
     if world.game.rules == TOWERS:
         out[0] = 1
-        if world.players[owner].minerals >= world.kinds[TOWER].cost and has_room(world, owner):
+        if can_afford(world, owner, TOWER):
             for site in range(NUM_SITES):
                 out[1 + site] = place_at(world, site)[0]
         out[1 + NUM_SITES :] = 1  # commands of the user's own
@@ -112,7 +112,8 @@ def write_allowed(world, owner, out):
 @inner
 def _write_allowed_by_kind(world, owner, out):
     out[0], out[1] = 1, _can_make(world, owner, WORKER)
-    out[2], out[3], out[4] = 1, _can_build(world, owner), count(world, owner, WORKER) > 0
+    can_build = can_afford(world, owner, BARRACKS) and builder(world, owner) != NOBODY
+    out[2], out[3], out[4] = 1, can_build, count(world, owner, WORKER) > 0
     out[5] = 1
     num_troops = 0
     for kind in range(len(world.kinds)):
@@ -129,13 +130,4 @@ def _write_allowed_by_kind(world, owner, out):
 
 @inner
 def _can_make(world, owner, kind):
-    if world.players[owner].minerals < world.kinds[kind].cost or not has_room(world, owner):
-        return False
-    return idle_maker(world, owner, kind) != NOBODY
-
-
-@inner
-def _can_build(world, owner):
-    if world.players[owner].minerals < world.kinds[BARRACKS].cost or not has_room(world, owner):
-        return False
-    return builder(world, owner) != NOBODY
+    return can_afford(world, owner, kind) and idle_maker(world, owner, kind) != NOBODY

@@ -41,12 +41,12 @@ def order_at(world, i, what, target):
 
 @inner
 def order_making(world, i, kind):
-    """A building begins to make a unit, which is paid at once. False where minerals or room do not suffice."""
-    if not has_room(world, world.units[i].owner) or not pay(world, world.units[i].owner, kind):
-        return False
-    order(world, i, MAKE)
-    world.units[i].making, world.units[i].timer = kind, world.kinds[kind].build_ticks
-    return True
+    """A building begins to make a unit, which is paid at once, where minerals and room suffice."""
+    unit = world.units[i]
+    if can_afford(world, unit.owner, kind):
+        pay(world, unit.owner, kind)
+        order(world, i, MAKE)
+        unit.making, unit.timer = kind, world.kinds[kind].build_ticks
 
 
 @inner
@@ -80,13 +80,16 @@ def has_room(world, owner):
 
 
 @inner
+def can_afford(world, owner, kind):
+    """Returns whether the owner has minerals and room for one more unit of a kind."""
+    return world.players[owner].minerals >= world.kinds[kind].cost and has_room(world, owner)
+
+
+@inner
 def pay(world, owner, kind):
     player, cost = world.players[owner], world.kinds[kind].cost
-    if player.minerals < cost:
-        return False
     player.minerals -= cost
     player.spent += cost
-    return True
 
 
 @inner

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sf.envs.rts.engine.orders import RUN_THROUGH, order
+from sf.envs.rts.engine.orders import RUN_THROUGH, order, pay
 from sf.envs.rts.engine.places import column_of, numbers_of, remove, spawn
 from sf.envs.rts.engine.state import DRAW, TWO, WALL, below, inner
 from sf.envs.rts.engine.units import BASE, RUNNER, TOWER
@@ -68,18 +68,13 @@ def _measure(world, row, column):
 
 
 @inner
-def wave_size(wave):
-    return 4 + 2 * wave
-
-
-@inner
 def judge(world):
     """Each runner that gets through is paid for. Ten of them are a loss, ten waves survived a win; at the last tick
     nobody has won.
     """
     game, player = world.game, world.players[0]
     if game.tick % TICKS_A_WAVE == 1 and game.wave < WAVES:
-        game.to_come += wave_size(game.wave)
+        game.to_come += 4 + 2 * game.wave
         game.wave += 1
     if game.to_come > 0 and game.tick % _BETWEEN == 0:
         runner = spawn(world, _THEIRS, RUNNER, world.players[1].home_x, world.players[1].home_y)
@@ -112,24 +107,23 @@ def on_death(world, i):
 
 @inner
 def tower_at(world, owner, site):
-    player, cost = world.players[owner], world.kinds[TOWER].cost
     found, x, y = place_at(world, site)
-    if player.minerals >= cost and found:
+    if found and world.players[owner].minerals >= world.kinds[TOWER].cost:
         row, column = column_of(world, y), column_of(world, x)
         ground = world.ground[row, column]
         world.ground[row, column] = 0  # towers stand on walls
         tower = spawn(world, owner, TOWER, x, y)
         world.ground[row, column] = ground
         if tower >= 0:
-            player.minerals -= cost
-            player.spent += cost
+            pay(world, owner, TOWER)
 
 
 @inner
 def place_at(world, site):
     """Returns (whether there is one, x, y): the free wall in a site's 5 x 5 cells that is nearest to their middle."""
-    centre_x, centre_y = site_centre(world, site)
-    half, reach = world.game.half, int(world.game.half / 4.0)
+    half, quarter, reach = world.game.half, world.game.half / 2.0, int(world.game.half / 4.0)
+    # There are four sites in each of four rows, from the base at the upper left on.
+    centre_x, centre_y = -half + quarter * (site % 4 + 0.5), half - quarter * (site // 4 + 0.5)
     row, column = column_of(world, centre_y), column_of(world, centre_x)
     best, best_x, best_y = 1e9, 0.0, 0.0
     for r in range(max(row - reach, 0), min(row + reach + 1, len(world.ground))):
@@ -139,11 +133,3 @@ def place_at(world, site):
             if d < best and world.ground[r, c] < 0 and world.cells[r, c] < 0:
                 best, best_x, best_y = d, x, y
     return best < 1e9, best_x, best_y
-
-
-@inner
-def site_centre(world, site):
-    """Returns the middle of a site. There are four in each of four rows, from the base at the upper left on."""
-    half = world.game.half
-    quarter = half / 2.0
-    return -half + quarter * (site % 4 + 0.5), half - quarter * (site // 4 + 0.5)

@@ -52,37 +52,22 @@ NAMES = tuple(unit.name for unit in UNITS)
 # Numbers of kinds. Not of type int: Numba would compile a function anew for each one that is handed to it.
 WORKER, MELEE, RANGE, BARRACKS, BASE, RESOURCE, FLAG, ATHLETE, TOWER, RUNNER = map(np.int64, range(len(UNITS)))
 
-KIND = np.dtype(
-    [
-        ("cost", "i8"),
-        ("hp", "i8"),
-        ("defence", "i8"),
-        ("attack", "i8"),
-        ("cooldown", "i8"),
-        ("build_ticks", "i8"),
-        ("made_by", "i8"),  # a kind, or -1
-        ("is_troop", "i8"),
-        ("has_body", "i8"),
-        ("speed", "f8"),
-        ("reach", "f8"),
-        ("sight", "f8"),
-    ],
-    align=True,
-)
-"""A row of what `table` returns."""
-
 _COUNTS = ("cost", "hp", "defence", "attack", "cooldown", "build_ticks")
 _FLAGS = ("is_troop", "has_body")
 _LENGTHS = ("speed", "range", "sight")
+
+KIND = np.dtype(
+    [(name, "i8") for name in (*_COUNTS, "made_by", *_FLAGS)] + [(name, "f8") for name in ("speed", "reach", "sight")],
+    align=True,
+)
+"""A row of what `table` returns. made_by: a kind, or -1. reach: the range of the unit."""
+
 _MOST, _FARTHEST = 1_000_000, 1_000
 _WITH_COMMANDS = ("base", "worker", "barracks")  # that have commands of their own, where each kind has
 
 
 def table(units: Sequence[Unit] = UNITS) -> np.ndarray:
-    """Returns [K] KIND. The first rows are those of `UNITS`, with any figures; more may follow.
-
-    Raises UsageError for a table that the games cannot be played with.
-    """
+    """Returns [K] KIND, first the rows of `UNITS` with any figures. Raises UsageError for what cannot be played."""
     names = [unit.name for unit in units]
     if tuple(names[: len(NAMES)]) != NAMES:
         raise UsageError(f"units are {names}: begin with {list(NAMES)}, in this order, and add your own behind them")

@@ -22,7 +22,7 @@ from sf.system import gpu
 from sf.system.arrays import SharedArrays
 from sf.system.processes.stopping import StopFlag
 
-_LOOKS_EVERY_S = 1.0  # the learner, while it waits for a batch, whether the run is to stop
+LOOKS_EVERY_S = 1.0  # the learner, while it waits for a batch, whether the run is to stop
 
 
 class Loader:
@@ -96,10 +96,7 @@ class AsyncLoader(Loader):
         self._thread.start()
 
     def next(self) -> Batch | None:
-        """The next filled batch; None after a stop. The one before must have been released.
-
-        Raises the exception that ended the thread.
-        """
+        """See `Loader.next`. Raises the exception that ended the thread."""
         self._wanted.put(None)
         filled = self._next_filled()
         if isinstance(filled, Exception):
@@ -114,12 +111,11 @@ class AsyncLoader(Loader):
         """The thread may hang in a queue that a dead process has locked: then the stop does not come from there."""
         while True:
             with suppress(Empty):
-                return self._filled.get(timeout=_LOOKS_EVERY_S)
+                return self._filled.get(timeout=LOOKS_EVERY_S)
             if self._stop.is_set():
                 return None
 
     def release(self) -> None:
-        """The batch may be overwritten once the queued training has read it."""
         assert self._trained_on is not None
         self._trained_on.release()
         self._empty.put(self._trained_on)
@@ -199,7 +195,6 @@ class SyncLoader(Loader):
         return self._buffer.receive()
 
     def release(self) -> None:
-        """The learner has trained on the batch and published."""
         self._buffer.release()
         if not self._round:
             self._weights.flush()  # the next round is collected with the latest weights

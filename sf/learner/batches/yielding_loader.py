@@ -10,13 +10,11 @@ import numpy as np
 
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.buffer import BatchBuffer
-from sf.learner.batches.loaders import Loader, SlotCopier
+from sf.learner.batches.loaders import LOOKS_EVERY_S, Loader, SlotCopier
 from sf.shared.queues import StopRequested
 from sf.shared.slots import LearnerSlots
 from sf.system import gpu
 from sf.system.processes.stopping import StopFlag
-
-_LOOKS_EVERY_S = 1.0  # the learner, while it waits for a batch, whether the run is to stop
 
 
 class YieldingLoader(Loader):
@@ -49,8 +47,7 @@ class YieldingLoader(Loader):
         self._is_held_up = False
         self._lost_steps = 0
         self._error: Exception | None = None  # that ended the thread
-        self._thread = threading.Thread(target=self._fill, name="loader", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._fill, name="loader", daemon=True).start()
 
     def next(self) -> Batch | None:
         with self._change:
@@ -59,7 +56,7 @@ class YieldingLoader(Loader):
                     return None
                 if self._error is not None:
                     raise self._error
-                self._change.wait(_LOOKS_EVERY_S)
+                self._change.wait(LOOKS_EVERY_S)
             filled = self._filling
             self._filling, self._other = self._other, filled
             self._num_filled = 0

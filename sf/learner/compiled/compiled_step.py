@@ -80,7 +80,6 @@ class CompiledStep(FasterStep):
         self._leaves: tuple[Minibatch, list[Tensor]] | None = None  # of the iteration that was trained on last
 
     def serve(self, network: Any, optimizer: Optimizer) -> None:
-        """Take the steps of these from here on. Two networks that are served have the same configuration."""
         is_first = self._network is None
         self._network, self._optimizer, self._leaves = network, optimizer, None
         if not is_first:
@@ -98,15 +97,13 @@ class CompiledStep(FasterStep):
 
     @property
     def is_at_work(self) -> bool:
-        """Whether it takes the steps at present: not where evolution has changed what the program has as a constant."""
+        # Not where evolution has changed what the program has as a constant.
         return self._is_tried and self._runner is not None and self._has_settings
 
     def measured(self, num_steps: int, busy_s: float, for_batch_s: float) -> None:
-        """An iteration is done: its optimiser steps, the seconds that they took, and those of waiting for its data."""
         self._threads.measured(num_steps, busy_s, for_batch_s)
 
     def look(self) -> None:
-        """Begin to make the program when it is time, and take it when it is made."""
         if self._beside is not None:
             self._beside.look()
 
@@ -115,10 +112,7 @@ class CompiledStep(FasterStep):
             self._beside.close()
 
     def takes(self, cut: Cut, config: LearnerConfig) -> bool:
-        """Whether there is a program for this minibatch, and these settings."""
-        if self._runner is None or cut.at is None or cut.whole.targets is None:
-            return False
-        if len(cut.at) < MIN_STEPS:
+        if self._runner is None or cut.at is None or cut.whole.targets is None or len(cut.at) < MIN_STEPS:
             return False
         if config is not self._config_seen:
             self._config_seen = config
@@ -128,10 +122,6 @@ class CompiledStep(FasterStep):
         return self._has_settings
 
     def step(self, cut: Cut, coefficients: Sequence[float], take: Take) -> dict[str, Tensor]:
-        """Take the optimiser step of a minibatch that it `takes`, and return its results by name.
-
-        take: takes it without a program, and returns the same. The first time, both are compared.
-        """
         if self._is_tried:
             return self._run(cut, coefficients)
         return self._try(cut, coefficients, lambda: take(cut.taken(), None))
@@ -154,21 +144,18 @@ class CompiledStep(FasterStep):
         def by_program() -> dict[str, Tensor]:
             return self._run(cut, coefficients)
 
-        def take(way: Step) -> None:
-            def timed() -> dict[str, Tensor]:
-                begun_at = time.perf_counter()
-                results = way()
-                took = time.perf_counter() - begun_at
-                seconds[way] = min(took, seconds.get(way, took))
-                return results
-
-            outcomes[way] = trial.take(timed)
+        def timed(way: Step) -> dict[str, Tensor]:
+            begun_at = time.perf_counter()
+            results = way()
+            took = time.perf_counter() - begun_at
+            seconds[way] = min(took, seconds.get(way, took))
+            return results
 
         why_not = ""
         for _ in range(_TIMES):
-            take(own)
+            outcomes[own] = trial.take(lambda: timed(own))
             try:
-                take(by_program)
+                outcomes[by_program] = trial.take(lambda: timed(by_program))
             except RuntimeError as error:
                 why_not = f"it fails: {next(iter(str(error).splitlines()), type(error).__name__)}"
                 break

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.utils._pytree as pytree
 from torch import Tensor
 
 from sf.config import LearnerConfig
 from sf.envs.spaces.actions import ACTION_MASK
-from sf.learner.batches.minibatches import Cut, Minibatch, Moments, Targets
-from sf.learner.batches.priorities import Priorities
+from sf.learner.batches.minibatches import Cut, Minibatch
 from sf.learner.compiled.faster_step import FasterStep, Take
 from sf.learner.compiled.outcome import TOLERANCE, Trial, Written
 from sf.learner.loss.terms import terms_of
@@ -56,12 +56,10 @@ class RecordedStep(FasterStep):
         self._is_given_up = False
 
     def serve(self, network: Any, optimizer: Optimizer) -> None:
-        """Take the steps of these from here on."""
         self._network, self._optimizer = network, optimizer
         self._forget()
 
     def takes(self, cut: Cut, config: LearnerConfig) -> bool:
-        """Whether it takes the step of this minibatch, with these settings."""
         if self._is_given_up:
             return False
         if config is not self._config:
@@ -71,15 +69,10 @@ class RecordedStep(FasterStep):
                 self._forget()
         self._num_steps += 1
         kind = _kind(cut)
-        if kind in self._recorded:
-            return True
-        return self._has_room() and kind not in self._has_no_memory
+        return kind in self._recorded or (self._has_room() and kind not in self._has_no_memory)
 
     def step(self, cut: Cut, coefficients: Sequence[float], take: Take) -> dict[str, Tensor]:
-        """Take the optimiser step of a minibatch that it `takes`, and return its results by name.
-
-        take: takes it without a recording, and is what is recorded. The first time of each size, both are compared.
-        """
+        """See `FasterStep.step`. take: is what is recorded. The first time of each size, both are compared."""
         kind = _kind(cut)
         self._last_used[kind] = self._num_steps
         recorded = self._recorded.get(kind)
@@ -221,12 +214,5 @@ def _tensors(whole: Minibatch) -> list[Tensor]:
 
 def _copied(whole: Minibatch) -> Minibatch:
     """In memory of its own, where no two tensors are one."""
-    batch, targets, moments, priorities = whole.batch, whole.targets, whole.advantage_moments, whole.priorities
-    return Minibatch(
-        batch.map(torch.clone),
-        whole.mask.clone(),
-        whole.proximal_log_prob.clone(),
-        None if targets is None else Targets(*(tensor.clone() for tensor in targets)),
-        None if moments is None else Moments(*(tensor.clone() for tensor in moments)),
-        None if priorities is None else Priorities(*(tensor.clone() for tensor in priorities)),
-    )
+    copied: Minibatch = pytree.tree_map_only(Tensor, torch.clone, whole)  # all but the batch, which is no tuple
+    return copied._replace(batch=whole.batch.map(torch.clone))

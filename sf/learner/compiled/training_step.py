@@ -186,7 +186,9 @@ class _Step:
             grad_norm = torch.stack([each.float().square().sum() for each in gradients.values()]).sum().sqrt()
             is_finite = result.loss.isfinite() & grad_norm.isfinite()
             is_taken = is_finite & (result.metrics["num_samples"] > 0)
-            scale = _scale_within(self._fixed.config.max_grad_norm, grad_norm)
+            max_norm = self._fixed.config.max_grad_norm
+            # As `torch.nn.utils.clip_grad_norm_` has it. 0: no clipping.
+            scale = (max_norm / (grad_norm + 1e-6)).clamp(max=1.0) if max_norm else torch.ones_like(grad_norm)
             new = dict(inputs.weights)
             for name, gradient in gradients.items():
                 before, moments = inputs.weights[name].detach(), inputs.moments[name]
@@ -212,11 +214,6 @@ class _Step:
         )
         betas = config.adam_beta1, config.adam_beta2
         return weight + adam_update(after, learning_rate, betas, config.adam_eps), after
-
-
-def _scale_within(max_norm: float, norm: Tensor) -> Tensor:
-    """As `torch.nn.utils.clip_grad_norm_` has it. 0: no clipping."""
-    return (max_norm / (norm + 1e-6)).clamp(max=1.0) if max_norm else torch.ones_like(norm)
 
 
 class _WithWeights(nn.Module):

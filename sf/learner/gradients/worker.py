@@ -110,16 +110,16 @@ def _shaped(rows: Tensor, num_rows: int, num_columns: int) -> Tensor:
     return rows[: num_rows * num_columns].unflatten(0, (num_rows, num_columns))
 
 
+BACKWARD = None
+"""An order to compute the gradients of the weights from those of the output."""
+
+
 class Forward(NamedTuple):
     """Compute the output of so many rows and columns, with the weights as they are in memory now."""
 
     num_rows: int
     num_columns: int
     with_gradients: bool  # they will be wanted next
-
-
-class Backward(NamedTuple):
-    """Compute the gradients of the weights from those of the output."""
 
 
 def gradient_worker(
@@ -170,7 +170,7 @@ def _serve(
             shared.copy_(found.detach())
         connection.send(None)
         if order.with_gradients:
-            assert isinstance(connection.recv(), Backward)
+            assert connection.recv() is BACKWARD
             for parameter in parameters:
                 parameter.grad = None
             torch.autograd.backward(list(output), list(part.gradients_of_output(*shape)))

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
 from sf.learner.gradients.share import Share
-from sf.learner.gradients.worker import Backward, Forward, Inputs, SharedPart, Sizes, gradient_worker
+from sf.learner.gradients.worker import BACKWARD, Forward, Inputs, SharedPart, Sizes, gradient_worker
 from sf.model.actor_critic import UnrollOutput
 from sf.model.building import build_model
 from sf.model.inference import write_flat
@@ -239,7 +239,7 @@ class _Worker:
         pairs = zip(self._part.gradients_of_output(*self._inputs.first.shape), (params, value), strict=True)
         for shared, gradient in pairs:
             shared.copy_(gradient)
-        self._send(Backward())
+        self._send(BACKWARD)
 
     def add_gradients(self, parameters: list[nn.Parameter]) -> LostPart | None:
         """Wait for the gradients and add them; if it has died, return its part. Does nothing if the learner computed
@@ -265,7 +265,7 @@ class _Worker:
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
 
-    def _send(self, order: Forward | Backward) -> None:
+    def _send(self, order: Forward | None) -> None:
         if not self.is_gone:
             try:
                 self._connection.send(order)

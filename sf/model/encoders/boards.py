@@ -13,7 +13,7 @@ from sf.envs.errors import UsageError
 from sf.envs.spaces.planes import Planes
 from sf.envs.spaces.symbol_grids import grid_shape, is_float_board
 from sf.model.encoders.blocks import Convolutional, ResidualBlock, ScaledConv
-from sf.model.layers import activation, channels_last, mlp, orthogonal
+from sf.model.layers import activation, channels_last, head_of_images, orthogonal
 from sf.model.registry import register_encoder
 
 _CONV_CHANNELS = 32
@@ -25,12 +25,9 @@ _LARGEST_SIDE = 12  # cells that the linear layer sees; a convolution with strid
 def board_layers(
     channels: int, height: int, width: int, config: ModelConfig
 ) -> tuple[nn.Sequential, nn.Sequential, int]:
-    """Convolutions of 3x3 that keep the size of a board of up to 12 cells a side, linear layers, and their `out_size`.
-
-    The linear layers take what the convolutions give, made flat.
-    """
+    """Convolutions of 3x3 that keep the size of boards up to 12 cells a side, linear layers, and their `out_size`."""
     layers, height, width = _convolutions(channels, height, width, config, _MIN_CONVOLUTIONS)
-    return channels_last(nn.Sequential(*layers)), *_linear(height, width, config)
+    return channels_last(nn.Sequential(*layers)), *head_of_images(_CONV_CHANNELS * height * width, config)
 
 
 def _convolutions(
@@ -45,11 +42,6 @@ def _convolutions(
         channels = _CONV_CHANNELS
         height, width = -(-height // stride[0]), -(-width // stride[1])
     return layers, height, width
-
-
-def _linear(height: int, width: int, config: ModelConfig) -> tuple[nn.Sequential, int]:
-    size = _CONV_CHANNELS * height * width
-    return mlp(size, config.encoder_conv_mlp_layers, config.nonlinearity, layer_norm=config.layer_norm)
 
 
 @register_encoder("planes")
@@ -77,7 +69,7 @@ class PlanesEncoder(Convolutional):
         # Each block begins with an activation, so none comes before the first.
         layers = [*layers[:-1], *blocks, activation(config.nonlinearity)]
         self.convolutions = channels_last(nn.Sequential(*layers))
-        self.linear, self.out_size = _linear(height, width, config)
+        self.linear, self.out_size = head_of_images(_CONV_CHANNELS * height * width, config)
 
     def forward(self, board: Tensor) -> Tensor:
         return super().forward(board.permute(0, 3, 1, 2) if self._channels_trail else board)
@@ -105,7 +97,4 @@ class MapEncoder(Convolutional):
             layers += [orthogonal(ScaledConv(channels, out_channels, 2, scale)), activation(config.nonlinearity)]
             channels, height, width = out_channels, -(-height // 2), -(-width // 2)
         self.convolutions = channels_last(nn.Sequential(*layers))
-        size = channels * height * width
-        self.linear, self.out_size = mlp(
-            size, config.encoder_conv_mlp_layers, config.nonlinearity, layer_norm=config.layer_norm
-        )
+        self.linear, self.out_size = head_of_images(channels * height * width, config)

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 
 from sf.config import ModelConfig
 from sf.envs.errors import UsageError
-from sf.envs.spaces.observations import channels_trail, is_image
+from sf.envs.spaces.observations import is_image
+from sf.envs.spaces.symbol_grids import grid_shape
 from sf.model.encoders.blocks import Convolutional, ResidualBlock
-from sf.model.layers import activation, channels_last, compute_dtype, mlp, orthogonal
+from sf.model.layers import activation, channels_last, compute_dtype, head_of_images, orthogonal
 from sf.model.registry import register_encoder
 
 
@@ -34,10 +35,8 @@ class ImageShape:
             raise UsageError(
                 f"observation {space} is not an image, which is uint8 of rank 3: take --encoder mlp or auto"
             )
-        first, middle, last = space.shape
-        if channels_trail(space.shape):
-            return cls(channels=last, height=first, width=middle, channels_trail=True)
-        return cls(channels=first, height=middle, width=last, channels_trail=False)
+        channels, height, width, trail, _ = grid_shape(space.shape)
+        return cls(channels, height, width, trail)
 
 
 class PixelConv2d(nn.Module):
@@ -123,8 +122,7 @@ class ConvEncoder(Convolutional):
             layers += [convolution, activation(config.nonlinearity)]
             channels = out_channels
         self.convolutions = channels_last(nn.Sequential(*layers))
-        size, widths = channels * height * width, config.encoder_conv_mlp_layers
-        self.linear, self.out_size = mlp(size, widths, config.nonlinearity, layer_norm=config.layer_norm)
+        self.linear, self.out_size = head_of_images(channels * height * width, config)
 
 
 def _windows(side: int, kernel: int, stride: int, pads: bool) -> tuple[int, int]:
@@ -154,5 +152,4 @@ class ResnetEncoder(Convolutional):
             channels, height, width = out_channels, (height + 1) // 2, (width + 1) // 2
         layers.append(activation(config.nonlinearity))
         self.convolutions = channels_last(nn.Sequential(*layers))
-        size, widths = channels * height * width, config.encoder_conv_mlp_layers
-        self.linear, self.out_size = mlp(size, widths, config.nonlinearity, layer_norm=config.layer_norm)
+        self.linear, self.out_size = head_of_images(channels * height * width, config)

@@ -7,6 +7,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from sf.envs.doom.controls import one_of, turn_by
+from sf.envs.entries import group_of_envs
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.filming import film_envs
 from sf.envs.spaces.action_names import action_names
@@ -54,7 +55,7 @@ def test_the_names_of_an_environment(env, names):
     ],
 )
 def test_environments_of_gymnasium_have_those_of_their_documentation(env_id, names):
-    group = film_envs(env_id, [lambda **kwargs: gym.make(env_id, **kwargs)], EnvOptions(), 0, 0)
+    group = film_envs(env_id, [lambda **kwargs: gym.make(env_id, **kwargs)], EnvOptions(), 0, 0, group_of_envs)
     assert group.spec.action_names == (names,)
     group.close()
 
