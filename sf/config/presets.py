@@ -90,9 +90,7 @@ def read(path: Path) -> str:
 
 
 def parse(text: str, source: str, extended_by: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Flags from YAML, of any names and values. Raises ValueError where it is not a mapping of names to values, or has
-    a name twice.
-    """
+    """Reads flags of any names and values. Raises ValueError for YAML that is no mapping, or has a name twice."""
     flags = parse_yaml(text, source) or {}
     if not isinstance(flags, dict) or not all(isinstance(name, str) for name in flags):
         raise ValueError(f"{source} must be a YAML mapping of flag names to values")

@@ -29,10 +29,7 @@ from sf.system.messages import say
 
 
 class NamedCode(NamedTuple):
-    """Code that a flag names, in `file`.
-
-    env_kwargs: arguments of an environment or a wrapper as text, since they reach the code.
-    """
+    """Code that a flag names, in `file`. env_kwargs: arguments of an environment or a wrapper, which reach the code."""
 
     flag: str
     name: str
@@ -108,18 +105,13 @@ def named_code(flags: Mapping[str, Any]) -> list[NamedCode]:
         file = code_of_wrapper(wrapper)
         if file is not None:
             found.append(NamedCode("env_wrappers", wrapper.name, wrapper.arguments, file))
-    for flag in _OF_THE_NETWORK:
-        module, colon, _ = flags.get(flag, "").partition(":")
+    named = [(flag, flags.get(flag, "")) for flag in _OF_THE_NETWORK]
+    named += [("players", player) for player in flags.get("players", ()) if not player.startswith(OPENSPIEL)]
+    for flag, name in named:
+        module, colon, _ = name.partition(":")
         file = file_of_module(module) if colon else None
         if file is not None:
-            found.append(NamedCode(flag, flags[flag], None, file))
-    for player in flags.get("players", ()):
-        if player.startswith(OPENSPIEL):
-            continue
-        module, colon, _ = player.partition(":")
-        file = file_of_module(module) if colon else None
-        if file is not None:
-            found.append(NamedCode("players", player, None, file))
+            found.append(NamedCode(flag, name, None, file))
     return found
 
 

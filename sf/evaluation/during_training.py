@@ -106,22 +106,15 @@ class Evaluations:
     def evaluated(self, report: Evaluated) -> None:
         """The evaluator has played."""
         self._orders.done()
-        policies = report.policies
-        for policy_id, result in enumerate(policies):
+        for policy_id, result in enumerate(report.policies):
             if not result["statistics"]:
                 say(f"evaluation of policy {policy_id}: no episodes, because its agents never played")
                 continue
-            prefix = _prefix(policy_id, len(policies))
-            record = {"policy_id": policy_id, "seconds": self._progress.seconds, **result}
-            self._writer.write_evaluation({**record, "env_faults": report.env_faults})
-            self._progress.add_to_record(
-                {f"{prefix}eval/{name}": value for name, value in evaluation_metrics(result).items()}
+            which = self._note(
+                policy_id, len(report.policies), {**result, "env_faults": report.env_faults}, evaluation_metrics(result)
             )
             s = Statistics(**result["statistics"]["return"])
-            say(
-                f"evaluation{f' of policy {policy_id}' if prefix else ''} at {result['env_steps']:,} env steps: mean "
-                f"return {mean_text(s)}"
-            )
+            say(f"evaluation{which} at {result['env_steps']:,} env steps: mean return {mean_text(s)}")
 
     def exploited(self, report: Exploited) -> None:
         """The evaluator has computed how far each policy can be exploited.
@@ -129,23 +122,19 @@ class Evaluations:
         The same weights count once: they are seconds old, and in small games many orders fit into that time.
         """
         self._orders.done()
-        policies = report.policies
-        for policy_id, result in enumerate(policies):
+        for policy_id, result in enumerate(report.policies):
             if self._exploited_at.get(policy_id) == result["env_steps"]:
                 continue
             self._exploited_at[policy_id] = result["env_steps"]
-            prefix = _prefix(policy_id, len(policies))
-            self._writer.write_evaluation({"policy_id": policy_id, "seconds": self._progress.seconds, **result})
-            self._progress.add_to_record({f"{prefix}eval/{name}": value for name, value in result.items()})
-            say(
-                f"exploitability{f' of policy {policy_id}' if prefix else ''} at {result['env_steps']:,} env steps: "
-                f"{result['exploitability']:.4f}"
-            )
+            which = self._note(policy_id, len(report.policies), result, result)
+            say(f"exploitability{which} at {result['env_steps']:,} env steps: {result['exploitability']:.4f}")
 
-
-def _prefix(policy_id: int, num_policies: int) -> str:
-    """Returns the prefix of the metrics of a policy."""
-    return "" if num_policies == 1 else f"policy_{policy_id:02d}/"
+    def _note(self, policy_id: int, num_policies: int, line: Mapping[str, Any], metrics: Mapping[str, float]) -> str:
+        """Write a line, and add metrics to the next record. Returns which of several policies it is, in words."""
+        self._writer.write_evaluation({"policy_id": policy_id, "seconds": self._progress.seconds, **line})
+        prefix = "" if num_policies == 1 else f"policy_{policy_id:02d}/"
+        self._progress.add_to_record({f"{prefix}eval/{name}": value for name, value in metrics.items()})
+        return f" of policy {policy_id}" if prefix else ""
 
 
 def evaluation_metrics(result: dict[str, Any]) -> dict[str, float]:
@@ -164,11 +153,7 @@ class Videos:
     """Hands videos to TensorBoard and W&B, and says where they are. directories: of all policies."""
 
     def __init__(
-        self,
-        orders: EvaluatorOrders,
-        directories: Sequence[Path],
-        frameskip: int,
-        writer: MetricsWriter,
+        self, orders: EvaluatorOrders, directories: Sequence[Path], frameskip: int, writer: MetricsWriter
     ) -> None:
         self._orders = orders
         self._directories = directories
@@ -181,10 +166,8 @@ class Videos:
         self._orders.done()
         for video in report.videos:
             self._hand_on(video, report.env_steps)
-        for failure in report.failures:
-            if not self._is_failing:
-                say(f"a video is missing ({failure}); training goes on, and the next one is tried")
-            self._is_failing = True
+        if report.failures and not self._is_failing:
+            say(f"a video is missing ({report.failures[0]}); training goes on, and the next one is tried")
         self._is_failing = bool(report.failures)
 
     def remove_unfinished(self) -> None:

@@ -105,7 +105,7 @@ def _film(reports: Reports, args: EvaluatorArgs, saved: Sequence[Checkpoint]) ->
         try:
             path = video_files.free_path(directory, env_steps)
             video = film(args.config, policies, policy_id, path, args.counters.working)
-            video_files.write_preview(path, video.preview.gif)
+            video_files.write_preview(path, video.preview)
         except Exception as error:
             failures.append(" ".join(f"{type(error).__name__}: {error}".split()))
         else:

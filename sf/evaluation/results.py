@@ -96,8 +96,7 @@ class Evaluation:
         return matches
 
     def _judge(self) -> Callable[[Played], float]:
-        """Gives the objective of an episode; its return in a match of which an episode, such as that of a bot, lacks
-        it."""
+        """Gives the objective of an episode; its return in a match of which an episode, as of a bot, lacks it."""
         by_return = {episode.match_idx for episode in self.episodes if self.objective not in episode.stats}
 
         def score(episode: Played) -> float:

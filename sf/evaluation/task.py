@@ -28,19 +28,10 @@ from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.system.arrays import Field, SharedArrays
 from sf.system.machine.cores import num_usable_cores, usable_cores
+from sf.system.processes import reports as kinds
 from sf.system.processes.child import Child, start_child
 from sf.system.processes.fork_servers import ForkServer
-from sf.system.processes.reports import (
-    BegunAnew,
-    EnvFault,
-    EpisodesPlayed,
-    Failed,
-    Finished,
-    Ready,
-    Remark,
-    Report,
-    Reports,
-)
+from sf.system.processes.reports import Report, Reports
 from sf.system.processes.torch_runtime import configure
 
 _SERVER = ForkServer([__name__])  # with simulators and networks
@@ -75,22 +66,22 @@ def evaluation_worker(reports: Reports, args: EvaluationWorkerArgs) -> None:
     seed_process(args.seed, args.env_idxs.start)
     with handed_to(reports.remark):
         _play(reports, args, players)
-    reports.send(Finished())
+    reports.send(kinds.Finished())
 
 
 def _play(reports: Reports, args: EvaluationWorkerArgs, players: Sequence[Player]) -> None:
     group = guarded_group(args.env, args.options, args.seed, args.env_idxs, args.core)
     try:
         play = Play(group, players, args.lineups, args.env_idxs, args.num_envs, args.seed, args.deterministic)
-        reports.send(Ready())
+        reports.send(kinds.Ready())
         while not play.is_done:
             played = play.step()
             for match_idx in play.pop_begun_anew():
-                reports.send(BegunAnew(match_idx))
+                reports.send(kinds.BegunAnew(match_idx))
             if played:
-                reports.send(EpisodesPlayed([asdict(episode) for episode in played]))
+                reports.send(kinds.EpisodesPlayed([asdict(episode) for episode in played]))
             for fault in group.pop_faults():
-                reports.send(EnvFault(**asdict(fault)))
+                reports.send(kinds.EnvFault(**asdict(fault)))
     finally:
         group.close()
 
@@ -186,7 +177,7 @@ def _collect(children: Sequence[Child], evaluation: Evaluation, on_episodes: Cal
         for child in list(unfinished):
             for report in child.receive():
                 _take(child, report, evaluation)
-                if isinstance(report, Finished):
+                if isinstance(report, kinds.Finished):
                     unfinished.remove(child)
             on_episodes()
             if child.connection.closed and child in unfinished:
@@ -196,15 +187,15 @@ def _collect(children: Sequence[Child], evaluation: Evaluation, on_episodes: Cal
 
 def _take(child: Child, report: Report, evaluation: Evaluation) -> None:
     match report:
-        case EpisodesPlayed(episodes):
+        case kinds.EpisodesPlayed(episodes):
             evaluation.episodes += [Played(**episode) for episode in episodes]
-        case BegunAnew(match_idx):
+        case kinds.BegunAnew(match_idx):
             evaluation.episodes = [each for each in evaluation.episodes if each.match_idx != match_idx]
-        case EnvFault():
+        case kinds.EnvFault():
             evaluation.num_env_faults += report.count
-        case Remark(about, text):
+        case kinds.Remark(about, text):
             evaluation.remarks.setdefault(about, text)
-        case Failed():
+        case kinds.Failed():
             child.error = report
             if report.is_usage_error:
                 raise UsageError(report.message)

@@ -138,8 +138,7 @@ class Window:
         return shares
 
     def cores_in_use(self) -> dict[str, float]:
-        """How many cores each role keeps busy, and the share of all that is in use by whatever program; by the name in
-        a record."""
+        """Returns how many cores each role keeps busy, and the share of all in use, by the names in a record."""
         then, now = self._then.cpu, self._now.cpu
         # The sum loses what a process has used when it dies.
         of_role = {role: max(0.0, now.of_role[role] - then.of_role[role]) / self.seconds for role in self._roles}

@@ -40,10 +40,7 @@ class Grid:
     """
 
     def __init__(self, num_panels: int, num_views: int, picture: tuple[int, int], limit: tuple[int, int]) -> None:
-        """num_views: panels of an environment. picture: height and width of what a panel shows.
-
-        Raises ValueError where Pillow is missing.
-        """
+        """num_views: panels of an environment. picture: its height and width. Raises ValueError without Pillow."""
         if find_spec("PIL") is None:
             raise ValueError(f"text on pictures needs Pillow: {how_to_install('video')}")
         height, width = picture

@@ -23,7 +23,7 @@ from sf.envs.openspiel.family import INSTALL
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec, random_actions
 from sf.envs.spaces.reading_back import action_encoder, obs_reader
-from sf.evaluation.play.player import Actions, OneByOne, Player
+from sf.evaluation.play.player import Actions, Obs, OneByOne, Player
 from sf.storage.zoo import hub
 
 RANDOM = "random"
@@ -43,13 +43,7 @@ class _RandomActors:
         self._action_spec = action_spec
         self._rng = np.random.default_rng(seed)
 
-    def act(
-        self,
-        obs: Mapping[str, np.ndarray],
-        first: np.ndarray,
-        who: np.ndarray | None = None,
-        deterministic: bool = False,
-    ) -> Actions:
+    def act(self, obs: Obs, first: np.ndarray, who: np.ndarray | None = None, deterministic: bool = False) -> Actions:
         actions = random_actions(self._rng, self._action_spec, len(first), obs.get(ACTION_MASK))
         return Actions(*actions, np.full(len(first), np.nan, np.float32))
 

@@ -12,7 +12,7 @@ from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.envs.spaces import space_json
 from sf.evaluation.play.named_checkpoint import config_of
-from sf.evaluation.play.player import Actions
+from sf.evaluation.play.player import Actions, Obs
 from sf.evaluation.play.policy import Policy
 from sf.model.acting import Acting, ActingHere, AnswerLayout, AnyActing
 from sf.model.distributions import ActionDistribution
@@ -22,10 +22,7 @@ from sf.system.processes.torch_runtime import float32_by_default
 
 
 class TorchPolicy(Policy):
-    """The policy of a checkpoint, ready to act.
-
-    config: of its run. network: a model of `sf.model` with its weights, for inference only.
-    """
+    """The policy of a checkpoint, ready to act. config: of its run. network: a model of `sf.model`, for inference."""
 
     @float32_by_default()
     def __init__(
@@ -97,13 +94,7 @@ class TorchPolicy(Policy):
 class NetworkActors:
     """N actors that one policy plays, each with a recurrent state of its own."""
 
-    def __init__(
-        self,
-        policy: TorchPolicy,
-        num_actors: int,
-        seed: int,
-        acting: AnyActing | None = None,
-    ) -> None:
+    def __init__(self, policy: TorchPolicy, num_actors: int, seed: int, acting: AnyActing | None = None) -> None:
         """acting: computes what an `Acting` of the network does. None: one of them."""
         self._policy = policy
         self._acting = acting or ActingHere(Acting(policy.network, policy.action_spec))
@@ -114,18 +105,8 @@ class NetworkActors:
         self._generator = torch.Generator(policy.device).manual_seed(seed)
 
     @float32_by_default()
-    def act(
-        self,
-        obs: Mapping[str, np.ndarray],
-        first: np.ndarray,
-        who: np.ndarray | None = None,
-        deterministic: bool = False,
-    ) -> Actions:
-        """The actions of M of the actors. Their recurrent states go on.
-
-        obs: {key: [M, ...]}, laid out as `TorchPolicy.flat_obs_space`. first: [M] bool, whether an episode begins. who:
-        [M] positions of the actors; None: all of them.
-        """
+    def act(self, obs: Obs, first: np.ndarray, who: np.ndarray | None = None, deterministic: bool = False) -> Actions:
+        """Returns the actions of M of the actors, see `sf.evaluation.play.player.Actors`. Recurrent states go on."""
         device, spec = self._policy.device, self._policy.action_spec
         who = self._all if who is None else who
         idxs = torch.from_numpy(who).to(device)

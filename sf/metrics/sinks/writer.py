@@ -19,10 +19,7 @@ from sf.system.messages import say
 
 @dataclass(frozen=True)
 class VideoRecord:
-    """A video of a policy.
-
-    name: `video`, or with several policies `policy_00/video` and so on. env_frames: of all policies, when it was made.
-    """
+    """A video of a policy. name: `video`, or `policy_00/video` and so on. env_frames: of all policies at that time."""
 
     name: str
     env_frames: int
@@ -32,10 +29,7 @@ class VideoRecord:
 
 
 class Sink(Protocol):
-    """Another place that records go to. Never blocks for long: the parent of all processes calls it.
-
-    name: for messages.
-    """
+    """Another place that records go to. Never blocks for long: the parent calls it. name: for messages."""
 
     name: str
 
