@@ -30,10 +30,7 @@ class Controllers:
     def __init__(
         self, memory: RunMemory, learner_orders: LearnerOrders, resumed_steps: int, progress: Progress
     ) -> None:
-        """resumed_steps: env steps of earlier parts of the run.
-
-        Raises ValueError if a record of earlier decisions is damaged.
-        """
+        """resumed_steps: of earlier parts of the run. Raises ValueError if a record of decisions is damaged."""
         plan, order = memory.plan, learner_orders.order
         evaluation = plan.config.evaluation
         every_env_steps = {
@@ -72,7 +69,7 @@ class Controllers:
         """Finish once no child lives any more."""
         self.orders.end()
         if self.matchmaker is not None:
-            self.matchmaker.end()
+            self.matchmaker.write()
 
 
 def make_matchmaker(memory: RunMemory, progress: Progress, order: Callable[..., None]) -> Matchmaker:

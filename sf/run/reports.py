@@ -84,7 +84,9 @@ class ReportHandler:
             case reports.SaveFailed(message):
                 say(f"{name}: no checkpoint ({message}); the save is tried again")
             case reports.RolledBack():
-                self._rolled_back(child, report)
+                frames = self._lose(report.lost_steps)
+                say(f"{name}: {report.text}; training on {frames:,} frames is lost")
+                self._learner_has(child, report.weights_event)
             # Evaluation
             case reports.Evaluated():
                 self._evaluations.evaluated(report)
@@ -147,11 +149,6 @@ class ReportHandler:
         if about not in self._remarks_said:
             self._remarks_said.add(about)
             say(text)
-
-    def _rolled_back(self, child: Child, report: reports.RolledBack) -> None:
-        frames = self._lose(report.lost_steps)
-        say(f"{child.name}: {report.text}; training on {frames:,} frames is lost")
-        self._learner_has(child, report.weights_event)
 
     def _fault(self, child: Child, report: reports.EnvFault) -> None:
         self._progress.num_env_faults += report.count

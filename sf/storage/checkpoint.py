@@ -51,6 +51,11 @@ class Checkpoint:
     tensors: dict[str, Tensor]
     state: dict[str, Any]
 
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """Returns the weights by their names in the model."""
+        return {name[len(MODEL) :]: tensor for name, tensor in self.tensors.items() if name.startswith(MODEL)}
+
 
 def save(directory: Path, checkpoint: Checkpoint, at_env_steps: int, keep: int) -> Path:
     """Write a checkpoint, then remove all but the latest `keep`. Only one process may write to a directory.

@@ -46,7 +46,7 @@ def _finite(value: Any) -> Any:
 
 def open_to_append(path: Path) -> BinaryIO:
     """Unbuffered. Raises OSError, also where it is a link."""
-    return open(path, "ab", buffering=0, opener=_opener)
+    return open(path, "ab", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666))
 
 
 def append_whole(file: BinaryIO, data: bytes) -> None:
@@ -67,20 +67,13 @@ def require_file(path: Path) -> None:
 
 
 def require_none(directory: Path) -> None:
-    """Raises ValueError where a file in the directory is a link. Links to directories are fine.
-
-    The directory need not exist.
-    """
+    """Raises ValueError where a file in the directory is a link to a file. The directory need not exist."""
     if directory.is_dir():
         for path in directory.iterdir():
             if path.is_symlink() and not path.is_dir():
                 raise ValueError(
                     f"{path} is a link, and a run writes through none: remove it, or name another --experiment"
                 )
-
-
-def _opener(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def append(path: Path, lines: bytes, *, waits: bool = True) -> None:

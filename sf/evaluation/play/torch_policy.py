@@ -17,7 +17,7 @@ from sf.evaluation.play.policy import Policy
 from sf.model.acting import Acting, ActingHere, AnswerLayout, AnyActing
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
-from sf.storage.checkpoint import MODEL, Checkpoint
+from sf.storage.checkpoint import Checkpoint
 from sf.system.processes.torch_runtime import float32_by_default
 
 
@@ -49,10 +49,8 @@ class TorchPolicy(Policy):
         super().__init__(name, self.config.run.env, saved.state["env_steps"], obs_space, action_space)
         self.device = torch.device(device)
         self.network = inference_model(self.config.model, self.flat_obs_space, self.action_spec, precision, self.device)
-        prefix = len(MODEL)
-        weights = {k[prefix:]: v for k, v in saved.tensors.items() if k.startswith(MODEL)}
         try:
-            self.network.load_state_dict(weights)
+            self.network.load_state_dict(saved.weights)
         except RuntimeError as error:
             reason = " ".join(str(error).split())
             raise UsageError(

@@ -98,7 +98,8 @@ class Matchmaker:
         if not self.progress.has_begun:
             return
         for policy_id in range(self.keeper.num_policies):
-            self.growth.take_snapshot_if_due(policy_id)
+            if self.growth.is_snapshot_due(policy_id):
+                self.growth.take_snapshot(policy_id)
             self.keeper.see_to(policy_id, self.results.count)
         self.resets.act_if_due()
         self.results.write_if_due()
@@ -125,40 +126,32 @@ class Matchmaker:
         self.resets.learner_has(policy_id, weights_event)
 
     def write(self) -> None:
-        """Write what has happened to the record."""
-        self.results.write()
-
-    def end(self) -> None:
-        """Write the last results once no rollout worker lives any more."""
+        """Write what has happened to the record, for the last time once no rollout worker lives any more."""
         self.results.write()
 
     def metrics(self) -> dict[str, Any]:
-        """Returns the metrics of the league for the next record."""
-        return _metrics(self.pool, self.exploiters)
-
-
-def _metrics(pool: Pool, exploiters: Exploiters) -> dict[str, Any]:
-    """Returns the size of the pool, and how each policy does against it."""
-    metrics: dict[str, Any] = {"league/players": len(pool.players)}
-    for policy_id in range(pool.num_policies):
-        prefix = f"{policy_name(policy_id)}/" if pool.num_policies > 1 else ""
-        rates = pool.win_rates(policy_id)
-        rating = pool.rating(policy_id)
-        if rating is not None:
-            metrics[f"{prefix}league/rating"] = rating.mean
-        if policy_id in exploiters.policy_ids:
-            metrics[f"{prefix}league/beginnings"] = exploiters.num_beginnings(policy_id)
-            against_target = exploiters.win_rate(policy_id)
-            if against_target is not None:
-                metrics[f"{prefix}league/win_rate"] = against_target
-        elif rates:
-            metrics[f"{prefix}league/win_rate"] = float(np.mean([rate for rate, _ in rates.values()]))
-        past = {name: met for name, met in rates.items() if pool.player(name).policy == policy_id} or rates
-        worst = min(((rate, name) for name, (rate, num) in past.items() if num >= _MATCHES_OF_WORST), default=None)
-        if worst is not None:
-            rate, name = worst
-            metrics[f"{prefix}league/worst_win_rate"] = rate
-            env_steps = pool.player(name).env_steps
-            if env_steps is not None:  # a snapshot: how long ago is what the policy has forgotten?
-                metrics[f"{prefix}league/worst_env_steps"] = env_steps
-    return metrics
+        """Returns the size of the pool, and how each policy does against it, for the next record."""
+        pool, exploiters = self.pool, self.exploiters
+        metrics: dict[str, Any] = {"league/players": len(pool.players)}
+        for policy_id in range(pool.num_policies):
+            prefix = f"{policy_name(policy_id)}/" if pool.num_policies > 1 else ""
+            rates = pool.win_rates(policy_id)
+            rating = pool.rating(policy_id)
+            if rating is not None:
+                metrics[f"{prefix}league/rating"] = rating.mean
+            if policy_id in exploiters.policy_ids:
+                metrics[f"{prefix}league/beginnings"] = exploiters.num_beginnings(policy_id)
+                against_target = exploiters.win_rate(policy_id)
+                if against_target is not None:
+                    metrics[f"{prefix}league/win_rate"] = against_target
+            elif rates:
+                metrics[f"{prefix}league/win_rate"] = float(np.mean([rate for rate, _ in rates.values()]))
+            past = {name: met for name, met in rates.items() if pool.player(name).policy == policy_id} or rates
+            worst = min(((rate, name) for name, (rate, num) in past.items() if num >= _MATCHES_OF_WORST), default=None)
+            if worst is not None:
+                rate, name = worst
+                metrics[f"{prefix}league/worst_win_rate"] = rate
+                env_steps = pool.player(name).env_steps
+                if env_steps is not None:  # a snapshot: how long ago is what the policy has forgotten?
+                    metrics[f"{prefix}league/worst_env_steps"] = env_steps
+        return metrics

@@ -19,7 +19,7 @@ from sf.envs.spaces import space_json
 from sf.envs.spaces.observations import ObsWriter
 from sf.envs.spaces.space_json import layouts
 from sf.run.plan import Plan
-from sf.storage.checkpoint import MODEL, Checkpoint
+from sf.storage.checkpoint import Checkpoint
 
 _OF_THE_FUNCTION = (
     "core",
@@ -49,7 +49,7 @@ def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str) -> None
                     f"weights are of no use: {remedy}"
                 )
     differing = _differing_flags(saved.state["config"], plan.config.flat())
-    shapes = {k[len(MODEL) :]: tuple(tensor.shape) for k, tensor in saved.tensors.items() if k.startswith(MODEL)}
+    shapes = {name: tuple(tensor.shape) for name, tensor in saved.weights.items()}
     differing += sorted({name for name, _ in shapes.items() ^ plan.weight_shapes.items()})
     if differing:
         raise UsageError(

@@ -51,8 +51,9 @@ def make_config(**flags: Any) -> Config:
     classes that other processes can import. Raises ValueError for a flag that is unknown, or has a value that it cannot
     have.
     """
-    if _is_object(flags.get("env")):
-        flags["env"] = name_of(flags["env"])
+    env = flags.get("env")
+    if callable(env) or is_env(type(env)):  # a class, a function, or an environment that is made already: no name
+        flags["env"] = name_of(env)
     if flags.get("env_wrappers") is not None:
         flags["env_wrappers"] = named_wrappers(flags["env_wrappers"])
     flags = checked(Config, flags)
@@ -102,11 +103,6 @@ def _with_the_end_of(flags: Mapping[str, Any], start: Mapping[str, Any]) -> dict
     """The starting flags without an end in env steps or frames, where `flags` name one in either."""
     names = {"train_for_env_steps", "train_for_env_frames"}
     return {name: value for name, value in start.items() if name not in names or not names & flags.keys()}
-
-
-def _is_object(env: Any) -> bool:
-    """Whether it is a class, a function, or an environment that is made already; else it should be a name."""
-    return callable(env) or is_env(type(env))
 
 
 def _of_file(file_flags: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -159,14 +159,11 @@ def end_with_error(reports: Reports, error: Exception) -> NoReturn:
 
 def _send_error(reports: Reports, error: Exception) -> None:
     is_usage_error, is_final = isinstance(error, UsageError), isinstance(error, FinalError)
+    text: str | None = None
+    if not isinstance(error, SaidError | FinalError):
+        text = error.traceback if isinstance(error, EnvError) else "".join(traceback.format_exception(error))
     with suppress(BrokenPipeError):  # the parent has died, and takes this process with it in a moment
-        reports.send(Failed(str(error), is_usage_error, is_final, _traceback(error)))
-
-
-def _traceback(error: Exception) -> str | None:
-    if isinstance(error, SaidError | FinalError):
-        return None
-    return error.traceback if isinstance(error, EnvError) else "".join(traceback.format_exception(error))
+        reports.send(Failed(str(error), is_usage_error, is_final, text))
 
 
 def set_name(name: str) -> None:
