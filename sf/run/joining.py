@@ -91,14 +91,10 @@ def joined(config: Config, plan: Plan) -> Iterator[Joined]:
             status = status_after(error)
             board.post(failure=str(error).partition("\n")[0], status=status)
             if isinstance(error, ChildError) and status == FAILURE:
-                _raise_if_another_would_fail_again(board, str(error))
+                # This rank fails over the end of another, and may end first: the launcher goes by its status.
+                status_of_other = board.final_status(_FINAL_STATUS_WITHIN_S)
+                if status_of_other == USER_ERROR:
+                    raise UsageError(str(error)) from error
+                if status_of_other == FINAL_FAILURE:
+                    raise ChildError(str(error), is_final=True) from error
             raise
-
-
-def _raise_if_another_would_fail_again(board: Board, text: str) -> None:
-    """This rank fails over the end of that one, and may end first: its status is what the launcher goes by."""
-    status = board.final_status(_FINAL_STATUS_WITHIN_S)
-    if status == USER_ERROR:
-        raise UsageError(text)
-    if status == FINAL_FAILURE:
-        raise ChildError(text, is_final=True)

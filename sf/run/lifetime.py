@@ -109,17 +109,20 @@ class Run:
 
     def run(self) -> dict[str, Any]:
         run = self._plan.config.run
-        endless = run.train_for_env_steps >= 10**10 and run.train_for_env_frames is None
         frameskip = self._plan.spec.frameskip
-        target_frames = None if endless else self._plan.target_env_steps * frameskip
-        target_seconds = run.train_for_seconds if run.train_for_seconds < 10**10 else None
+        target = Target(
+            frames=self._plan.target_env_steps * frameskip if run.ends_by_steps else None,
+            seconds=run.train_for_seconds if run.ends_by_seconds else None,
+        )
         title = f"{run.env} in {self._run_dir.path}"
-        target = Target(target_frames, target_seconds)
         log = RunLog(self._run_dir.log)
         with Display(title, target, log=log.write) as display, said_to(display.say), caught_signals() as signals:
             for sentence in startup_messages(self._plan, self._run_dir.path, self._resumed_steps):
                 say(sentence)
-            writer = MetricsWriter(self._run_dir, self._sinks())
+            sinks: list[Sink] = [TensorBoard(self._run_dir, self._plan.config.flat())]
+            if self._plan.config.watch.with_wandb:
+                sinks.append(WandbSink(self._run_dir, self._plan.config))
+            writer = MetricsWriter(self._run_dir, sinks)
             controllers = Controllers(self._memory, self._learner_orders, self._resumed_steps, self._progress)
             orders = controllers.orders
             videos = Videos(orders, self._memory.videos, frameskip, writer)
@@ -167,13 +170,6 @@ class Run:
         if self._hooks.error is not None:
             raise self._hooks.error
         return summary
-
-    def _sinks(self) -> list[Sink]:
-        config = self._plan.config
-        sinks: list[Sink] = [TensorBoard(self._run_dir, config.flat())]
-        if config.watch.with_wandb:
-            sinks.append(WandbSink(self._run_dir, config))
-        return sinks
 
     def _watch(
         self,

@@ -165,12 +165,12 @@ def find_policies(
             while name in found:
                 name += "'"
             found[name] = saved
-    first, *others = found.values()
-    for name, other in zip(list(found)[1:], others, strict=True):
+    (first_name, first), *others = found.items()
+    for name, other in others:
         for space in ("obs_space", "action_space"):
             if other.state.get(space) != first.state.get(space):
                 raise ValueError(
-                    f"against: {name} has another {space} than {next(iter(found))}: both need the same environment"
+                    f"against: {name} has another {space} than {first_name}: both need the same environment"
                 )
     return found
 

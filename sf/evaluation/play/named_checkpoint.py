@@ -29,10 +29,7 @@ def find_checkpoint(path: str | Path, which: str = "latest", policy_id: int = 0)
 
 
 def find_trusted(
-    path: str | Path,
-    which: str = "latest",
-    policy_id: int = 0,
-    is_trusted: bool = False,
+    path: str | Path, which: str = "latest", policy_id: int = 0, is_trusted: bool = False
 ) -> tuple[Path, Checkpoint]:
     """`find_checkpoint` for a caller that then makes its environment, encoder or model.
 

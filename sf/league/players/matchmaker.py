@@ -38,8 +38,12 @@ class ExploiterResets:
 
     def act_if_due(self) -> None:
         for policy_id in self.exploiters.policy_ids:
-            if self.exploiters.is_at_its_end(policy_id, self.progress.policies[policy_id].env_steps):
-                self._reset(policy_id)
+            env_steps = self.progress.policies[policy_id].env_steps
+            if self.exploiters.is_at_its_end(policy_id, env_steps):
+                why = "has won" if self.exploiters.has_won(policy_id) else "has not won in exploiter_env_steps"
+                if self.growth.take_snapshot(policy_id):
+                    self.results.add(ExploiterReset(policy_id, env_steps))
+                    self._reasons[policy_id] = why
         # The record is first, or a run that is killed and resumed would reset it once less.
         if self._reasons and self.results.record.write():
             for policy_id, why in sorted(self._reasons.items()):
@@ -59,12 +63,6 @@ class ExploiterResets:
         elif self.exploiters.is_to_begin(policy_id):
             self.progress.policies[policy_id].begin_anew()
             self.results.add(ExploiterRestarted(policy_id, self.progress.policies[policy_id].env_steps))
-
-    def _reset(self, policy_id: int) -> None:
-        why = "has won" if self.exploiters.has_won(policy_id) else "has not won in exploiter_env_steps"
-        if self.growth.take_snapshot(policy_id):
-            self.results.add(ExploiterReset(policy_id, self.progress.policies[policy_id].env_steps))
-            self._reasons[policy_id] = why
 
     def _send(self, policy_id: int) -> None:
         self.progress.policies[policy_id].begin_anew()

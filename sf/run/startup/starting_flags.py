@@ -123,8 +123,7 @@ def _preset_of_kind(env: str, flags: Mapping[str, Any]) -> str | None:
 
 
 def _network_of(init_from: str | None) -> dict[str, Any]:
-    """The flags of the network of the policy which a run begins from, but for names of code. Nothing where it cannot be
-    read, which is said later."""
+    """The flags of the network that a run begins from, but for names of code; none if it cannot be read: said later."""
     if init_from is None:
         return {}
     from sf.evaluation.play.named_checkpoint import find_checkpoint  # noqa: PLC0415  torch is slow to import: not for --help
