@@ -59,10 +59,7 @@ def name_for_spec(spec: EnvSpec) -> str:
 
 
 def load(name_or_path: str, extended_by: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The flags of one preset. Raises ValueError where it is missing, is no YAML mapping, or has a wrong value.
-
-    extended_by: those that start from it, so far.
-    """
+    """Reads the flags of a preset. Raises ValueError if there is none, or it is wrong. extended_by: by which."""
     if name_or_path in extended_by:
         raise ValueError(f"{name_or_path} extends itself: {' extends '.join((*extended_by, name_or_path))}")
     if name_or_path in preset_names():

@@ -41,10 +41,7 @@ class EvaluatorOrders:
         queue: IndexQueue | None,
         progress: Progress,
     ) -> None:
-        """every_env_steps: by order, None or 0 for never. queue: None where there is no evaluator.
-
-        resumed_env_steps: of earlier parts of the run, which are done with.
-        """
+        """every_env_steps: None or 0 for never. queue: None without an evaluator. resumed_env_steps: done before."""
         self._queue = queue
         self._progress = progress
         self._every = {order: every for order, every in every_env_steps.items() if every}
@@ -117,10 +114,7 @@ class Evaluations:
             say(f"evaluation{which} at {result['env_steps']:,} env steps: mean return {mean_text(s)}")
 
     def exploited(self, report: Exploited) -> None:
-        """The evaluator has computed how far each policy can be exploited.
-
-        The same weights count once: they are seconds old, and in small games many orders fit into that time.
-        """
+        """Note how far each policy can be exploited. The same weights count once: they are seconds old."""
         self._orders.done()
         for policy_id, result in enumerate(report.policies):
             if self._exploited_at.get(policy_id) == result["env_steps"]:

@@ -14,10 +14,7 @@ OF_SEVERAL_AGENTS = "give the environment a limit of steps, by its env_kwargs or
 
 
 class EndlessWatch:
-    """The on_progress of one evaluation, or of several in turn.
-
-    say: is told once, when no episode has ended for a minute. advice: what to do about it.
-    """
+    """The on_progress of evaluations. say: is told once, when no episode has ended for a minute. advice: what to do."""
 
     def __init__(self, say: Callable[[str], None], advice: str = _OF_ONE_AGENT) -> None:
         self._say = say

@@ -92,10 +92,7 @@ class Ranks:
         return data
 
     def joined(self, network: nn.Module) -> nn.Module:
-        """The same network, whose gradients after a backward pass are the mean of those of all ranks.
-
-        All ranks begin with the weights of the first.
-        """
+        """Returns the network with gradients that are means over all ranks. All begin with the weights of the first."""
         return network
 
     def have_the_same(self, numbers: Tensor) -> bool:

@@ -43,10 +43,7 @@ class Joined:
     store: Store | None = None
 
     def most_saved(self, env_steps: Sequence[int | None], run_id: str | None) -> tuple[Sequence[int | None], str]:
-        """Of each policy, the env steps of the newest checkpoint that any rank has, and the id of the run.
-
-        env_steps, run_id: what this rank has. Raises UsageError where another one has another run.
-        """
+        """Returns the newest env steps of each policy on any rank, and the id of the run. Raises UsageError."""
         if self.store is None:
             return env_steps, run_id or new_run_id()
         where = f"{self.run_dir.path.absolute()} on {socket.gethostname()}"

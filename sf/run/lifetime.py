@@ -179,10 +179,7 @@ class Run:
         writer: MetricsWriter,
         display: Display,
     ) -> str | None:
-        """Until all steps are done, a signal arrives, time is up, a hook asks for the end, or a child fails for good.
-
-        Returns the name of the hook that asked.
-        """
+        """Watch until the run ends, whatever the reason. Returns the name of the hook that asked, if one has."""
         run = self._plan.config.run
         record_at = time.monotonic() + run.summaries_every_sec
         best: BestCheckpoints | None = None

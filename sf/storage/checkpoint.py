@@ -86,10 +86,7 @@ def latest(directory: Path) -> Path | None:
 
 
 def load_latest(directory: Path) -> tuple[Path, Checkpoint]:
-    """The newest whole checkpoint, for readers: the run may still be writing.
-
-    Raises ValueError where there is none. The user is told of broken ones, which are left alone.
-    """
+    """Reads the newest whole checkpoint while the run may write. Raises ValueError without one."""
     _require_folder(directory)
     for path in newest_first(directory):
         try:

@@ -222,10 +222,7 @@ def _left_over_beside(path: Path) -> set[Path]:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Readers see the old file or the new one, whole, also after a crash. Makes missing directories.
-
-    Raises OSError, after it has removed what it wrote, if it can.
-    """
+    """Readers see the old file or the new one, whole, also after a crash. Makes missing directories. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _written_beside(path, data) as temporary:
         temporary.rename(path)

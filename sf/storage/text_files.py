@@ -77,10 +77,7 @@ def require_none(directory: Path) -> None:
 
 
 def append(path: Path, lines: bytes, *, waits: bool = True) -> None:
-    """Append whole lines, all or none, and wait until they are on the disk if it `waits`.
-
-    What a kill left of a line is removed first. Raises OSError where that is not possible.
-    """
+    """Append lines, all or none, behind the last whole one, and wait for the disk if it `waits`. Raises OSError."""
     with open_to_append(path) as file:
         size = _whole_size(path)
         file.truncate(size)

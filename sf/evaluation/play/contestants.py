@@ -50,10 +50,7 @@ def find_contest(
     override: tuple[str, ...] = (),
     is_trusted: bool = False,
 ) -> Contest:
-    """The policies of `run`, and those whom they play against: policies and other opponents.
-
-    Raises ValueError as `find_policies` and `overridden` do, and where an opponent cannot be made.
-    """
+    """Finds the policies of `run`, and whom they play against. Raises ValueError if one cannot be found or made."""
     paths = tuple(Path(named) for named in against if not opponents.is_name(named))
     found: dict[str, Contestant] = {**find_policies(run, paths, which, policy_id, is_trusted)}
     name, first = next(iter(found.items()))
@@ -77,10 +74,7 @@ def contest_in(env: str, named: tuple[str, ...], override: tuple[str, ...] = ())
 def find_opponents(
     env: str, options: EnvOptions, spec: EnvSpec, against: tuple[str, ...], which: str, is_trusted: bool = False
 ) -> dict[str, Contestant]:
-    """Finds the opponents of a person in `env`: policies and others.
-
-    Raises ValueError as `find_contest` does, and where a policy does not fit the spaces of `spec`.
-    """
+    """Finds the opponents of a person. Raises ValueError as `find_contest`, and for other spaces than `spec` has."""
     paths = [Path(named) for named in against if not opponents.is_name(named)]
     found: dict[str, Contestant] = {}
     if paths:

@@ -31,10 +31,7 @@ def find_checkpoint(path: str | Path, which: str = "latest", policy_id: int = 0)
 def find_trusted(
     path: str | Path, which: str = "latest", policy_id: int = 0, is_trusted: bool = False
 ) -> tuple[Path, Checkpoint]:
-    """`find_checkpoint` for a caller that then makes its environment, encoder or model.
-
-    Raises ValueError as that does, and where the checkpoint names code that nobody vouches for.
-    """
+    """Calls `find_checkpoint` before what it names is made. Raises ValueError also for code that nobody vouches for."""
     file, saved = find_checkpoint(path, which, policy_id)
     require_known_code(saved, file, is_trusted)
     return file, saved

@@ -81,10 +81,7 @@ class ScriptedPlayer:
     """
 
     def __init__(self, reference: str, obs_space: gym.Space, action_space: gym.Space) -> None:
-        """obs_space, action_space: as the environment has them.
-
-        It imports the module: the user has named it. Raises UsageError where it has no such function or class.
-        """
+        """Imports what the user has named. Raises UsageError if it is missing. Spaces are those of the env."""
         module_name, name = split(reference, f"player {reference!r}")
         found = getattr(import_module(module_name, f"player {reference!r}"), name, None)
         if not callable(found) or (isinstance(found, type) and not callable(getattr(found, "act", None))):

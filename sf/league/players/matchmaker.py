@@ -23,10 +23,7 @@ _MATCHES_OF_WORST = 10  # a player counts as the worst from so many matches on
 
 @dataclass
 class ExploiterResets:
-    """Resets exploiters at their end: a snapshot joins the pool, and the learner returns to its first weights.
-
-    order: sends an order to a learner, see `sf.learner.orders`.
-    """
+    """Resets exploiters at their end: a snapshot joins the pool, and the learner returns to its first weights."""
 
     exploiters: Exploiters
     growth: PoolGrowth
@@ -77,10 +74,7 @@ class ExploiterResets:
 
 @dataclass(frozen=True)
 class Matchmaker:
-    """Lets the parts of a league act in their order. `sf.run.controllers` makes them.
-
-    waits_for_players: whether a match waits until somebody sits in a seat.
-    """
+    """Lets the parts of a league act in their order. waits_for_players: a match waits until somebody sits in a seat."""
 
     pool: Pool
     exploiters: Exploiters

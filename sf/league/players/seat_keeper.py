@@ -77,10 +77,7 @@ class SeatKeeper:
         self.weigh()
 
     def see_to(self, policy_id: int, count_matches: Callable[[], None]) -> None:
-        """Take the next step of `sf.shared.seats` in each seat of this policy for which it is time.
-
-        count_matches: brings `note_match` all matches that have been reported.
-        """
+        """Take the next step of `sf.shared.seats` in each seat. count_matches: brings `note_match` the latest."""
         opponents = self._of_policy[policy_id]
         for seat in opponents.seats:
             if seat.is_open:

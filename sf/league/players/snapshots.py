@@ -81,10 +81,7 @@ class Snapshots:
         return Player(name, path=path, weights=checkpoint.weights_of(kept))
 
     def keep(self, name: str, saved: Checkpoint) -> str:
-        """Write what it takes to play, unless it is there already. Returns the path within the run directory.
-
-        Raises OSError where it cannot be written.
-        """
+        """Write what it takes to play, unless it is there. Returns the path in the run directory. Raises OSError."""
         path = kept_at(self._run_dir, name)
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -44,11 +44,7 @@ class Sink(Protocol):
 
 
 class MetricsWriter:
-    """Appends flat records.
-
-    Tells the user once of each place that takes nothing any more. No place keeps another one from its record, and each
-    further record is a new attempt.
-    """
+    """Appends records. A place that takes nothing any more is said once, costs no other, and is tried again."""
 
     def __init__(self, run_dir: RunDir, sinks: Sequence[Sink] = ()) -> None:
         self._run_dir = run_dir

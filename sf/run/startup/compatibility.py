@@ -59,10 +59,7 @@ def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str) -> None
 
 
 def _differing_flags(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
-    """Flags that say that the networks differ, whatever their weights look like.
-
-    One that is not saved is as own, unless `BEFORE_THE_FLAG` knows it.
-    """
+    """Lists the flags by which networks differ. One that is not saved is as own, unless `BEFORE_THE_FLAG` knows it."""
     theirs = {**own, **BEFORE_THE_FLAG, **theirs, "critic_clock": theirs.get("critic_clock") is True}
     compared = list(_OF_THE_FUNCTION)
     models, encoders = ({theirs[flag], own[flag]} for flag in ("model", "encoder"))

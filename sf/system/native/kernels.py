@@ -55,10 +55,7 @@ def pay(like: Tensor, size: int) -> bool:
 
 
 def find(name: str, like: Tensor) -> Loop:
-    """The loop `name` of kernels.cpp for numbers as those of `like`. Raises KeyError where there is none.
-
-    Its arguments: addresses (`Tensor.data_ptr`), then sizes.
-    """
+    """Returns the loop `name` of kernels.cpp for such numbers. It takes addresses, then sizes. Raises KeyError."""
     return _loops(like.dtype)[name]
 
 

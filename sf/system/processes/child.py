@@ -72,10 +72,7 @@ class Child:
         return f"ended with exit code {code}"
 
     def receive(self) -> list[Report]:
-        """The reports that have arrived. Closes the pipe at its end.
-
-        Never waits for the rest of one: the child may have died, or been stopped, while it wrote it.
-        """
+        """Returns the reports that have arrived, without a wait for the rest of one. Closes the pipe at its end."""
         while not self.connection.closed and self.connection.poll():
             data = os.read(self.connection.fileno(), 65536)
             self.unread += data
