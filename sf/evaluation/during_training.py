@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -91,18 +92,18 @@ class EvaluatorOrders:
             say(f"the run ended during {noun}, which is dropped: {afterwards}")
 
 
+@dataclass
 class Evaluations:
     """Turns evaluations into lines of evaluations.jsonl, metrics and sentences."""
 
-    def __init__(self, orders: EvaluatorOrders, progress: Progress, writer: MetricsWriter) -> None:
-        self._orders = orders
-        self._progress = progress
-        self._writer = writer
-        self._exploited_at: dict[int, int] = {}  # env steps of each policy's latest exploitability
+    orders: EvaluatorOrders
+    progress: Progress
+    writer: MetricsWriter
+    _exploited_at: dict[int, int] = field(default_factory=dict)  # env steps of each policy's latest exploitability
 
     def evaluated(self, report: Evaluated) -> None:
         """The evaluator has played."""
-        self._orders.done()
+        self.orders.done()
         for policy_id, result in enumerate(report.policies):
             if not result["statistics"]:
                 say(f"evaluation of policy {policy_id}: no episodes, because its agents never played")
@@ -115,7 +116,7 @@ class Evaluations:
 
     def exploited(self, report: Exploited) -> None:
         """Note how far each policy can be exploited. The same weights count once: they are seconds old."""
-        self._orders.done()
+        self.orders.done()
         for policy_id, result in enumerate(report.policies):
             if self._exploited_at.get(policy_id) == result["env_steps"]:
                 continue
@@ -125,9 +126,9 @@ class Evaluations:
 
     def _note(self, policy_id: int, num_policies: int, line: Mapping[str, Any], metrics: Mapping[str, float]) -> str:
         """Write a line, and add metrics to the next record. Returns which of several policies it is, in words."""
-        self._writer.write_evaluation({"policy_id": policy_id, "seconds": self._progress.seconds, **line})
+        self.writer.write_evaluation({"policy_id": policy_id, "seconds": self.progress.seconds, **line})
         prefix = "" if num_policies == 1 else f"policy_{policy_id:02d}/"
-        self._progress.add_to_record({f"{prefix}eval/{name}": value for name, value in metrics.items()})
+        self.progress.add_to_record({f"{prefix}eval/{name}": value for name, value in metrics.items()})
         return f" of policy {policy_id}" if prefix else ""
 
 
@@ -143,21 +144,19 @@ def evaluation_metrics(result: dict[str, Any]) -> dict[str, float]:
     return metrics
 
 
+@dataclass
 class Videos:
     """Hands videos to TensorBoard and W&B, and says where they are. directories: of all policies."""
 
-    def __init__(
-        self, orders: EvaluatorOrders, directories: Sequence[Path], frameskip: int, writer: MetricsWriter
-    ) -> None:
-        self._orders = orders
-        self._directories = directories
-        self._frameskip = frameskip
-        self._writer = writer
-        self._is_failing = False
+    orders: EvaluatorOrders
+    directories: Sequence[Path]
+    frameskip: int
+    writer: MetricsWriter
+    _is_failing: bool = False
 
     def filmed(self, report: Filmed) -> None:
         """The evaluator has made one of each policy, or could not."""
-        self._orders.done()
+        self.orders.done()
         for video in report.videos:
             self._hand_on(video, report.env_steps)
         if report.failures and not self._is_failing:
@@ -166,19 +165,19 @@ class Videos:
 
     def remove_unfinished(self) -> None:
         """The evaluator has ended, perhaps in the middle of one."""
-        for directory in self._directories:
+        for directory in self.directories:
             video_files.remove_unfinished(directory)
 
     def _hand_on(self, video: dict[str, Any], env_steps: int) -> None:
         policy_id, path = video["policy_id"], Path(video["path"])
-        is_only = len(self._directories) == 1
+        is_only = len(self.directories) == 1
         try:
             gif = video_files.take_preview(path)
         except OSError as error:
             say(f"{path} is not in TensorBoard ({error})")
             return
         name = "video" if is_only else f"policy_{policy_id:02d}/video"
-        self._writer.write_video(VideoRecord(name, env_steps * self._frameskip, path, gif, size_of(gif)))
+        self.writer.write_video(VideoRecord(name, env_steps * self.frameskip, path, gif, size_of(gif)))
         returns = video["returns"]
         ended = f", mean return {number(sum(returns) / len(returns))}" if returns else ""
         cut = ", cut off by --video_max_seconds" if video["is_cut"] else ""

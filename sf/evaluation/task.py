@@ -7,7 +7,7 @@ is. Each evaluation worker plays its share of the matches, with a copy of every 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from multiprocessing import connection
 
 import numpy as np
@@ -38,41 +38,54 @@ _SERVER = ForkServer([__name__])  # with simulators and networks
 
 
 @dataclass(frozen=True)
+class EvaluationTask:
+    """Says what to play. players: by name. num_episodes: at least this many of each."""
+
+    env: str
+    options: EnvOptions
+    players: Mapping[str, Contestant]
+    num_episodes: int
+    objective: str = "true_objective"  # see Evaluation
+    seed: int = 0
+    deterministic: bool = False
+    device: str = "cpu"
+    num_workers: int | None = None  # None: one a core
+    num_envs_per_worker: int = 4
+
+
+@dataclass(frozen=True)
 class EvaluationWorkerArgs:
     """Everything an evaluation worker needs to know."""
 
-    env: str
-    given_env: GivenEnv | None  # where `env` is the name of one that was given as an object
-    options: EnvOptions
+    task: EvaluationTask  # without its players; its seed differs from those that train
+    given_env: GivenEnv | None  # where its `env` is the name of one that was given as an object
     players: Mapping[str, SharedArrays | Opponent]  # by name; of a policy `data`, the content of its checkpoint
     lineups: np.ndarray  # [M, A] of all matches, of all workers
     env_idxs: range  # its environments
     num_envs: int  # of all workers
-    seed: int
-    deterministic: bool
-    device: str
     core: int | None  # that it is pinned to
 
 
 def evaluation_worker(reports: Reports, args: EvaluationWorkerArgs) -> None:
     """Body of the process."""
-    configure(args.device, num_threads=1, deterministic=True)
+    configure(args.task.device, num_threads=1, deterministic=True)
     players = [
         each.player()
         if isinstance(each, Opponent)
-        else TorchPolicy(checkpoint.decode(each["data"].tobytes()), name, args.device)
+        else TorchPolicy(checkpoint.decode(each["data"].tobytes()), name, args.task.device)
         for name, each in args.players.items()
     ]
-    seed_process(args.seed, args.env_idxs.start)
+    seed_process(args.task.seed, args.env_idxs.start)
     with handed_to(reports.remark):
         _play(reports, args, players)
     reports.send(kinds.Finished())
 
 
 def _play(reports: Reports, args: EvaluationWorkerArgs, players: Sequence[Player]) -> None:
-    group = guarded_group(args.env, args.options, args.seed, args.env_idxs, args.core)
+    task = args.task
+    group = guarded_group(task.env, task.options, task.seed, args.env_idxs, args.core)
     try:
-        play = Play(group, players, args.lineups, args.env_idxs, args.num_envs, args.seed, args.deterministic)
+        play = Play(group, players, args.lineups, args.env_idxs, args.num_envs, task.seed, task.deterministic)
         reports.send(kinds.Ready())
         while not play.is_done:
             played = play.step()
@@ -100,22 +113,6 @@ _NEWS_EVERY_S = 5.0  # of the progress, where workers have none
 _SEED_KEY = 0x5C0E  # so that its environments differ from those that train
 
 
-@dataclass(frozen=True)
-class EvaluationTask:
-    """Says what to play. players: by name. num_episodes: at least this many of each."""
-
-    env: str
-    options: EnvOptions
-    players: Mapping[str, Contestant]
-    num_episodes: int
-    objective: str = "true_objective"  # see Evaluation
-    seed: int = 0
-    deterministic: bool = False
-    device: str = "cpu"
-    num_workers: int | None = None  # None: one a core
-    num_envs_per_worker: int = 4
-
-
 def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lambda done, total: None) -> Evaluation:
     """Play all matches. on_progress: called with the number of episodes that are over, and of all: at news, and every
     few seconds without.
@@ -125,7 +122,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     spec = envs.describe(task.env, task.options)
     require_spaces(task.players, task.env, spec)
     lineups = make_lineups(len(task.players), spec.num_agents, task.num_episodes, task.seed)
-    seed = env_seed(task.seed, _SEED_KEY)
+    of_workers = replace(task, players={}, seed=env_seed(task.seed, _SEED_KEY))
     cores = usable_cores()
     num_workers = min(task.num_workers or num_usable_cores(), len(lineups))
     envs_per_worker = min(task.num_envs_per_worker, -(-len(lineups) // num_workers))
@@ -138,16 +135,12 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     try:
         for idx in range(num_workers):
             args = EvaluationWorkerArgs(
-                env=task.env,
+                task=of_workers,
                 given_env=given_env(task.env),
-                options=task.options,
                 players=players,
                 lineups=lineups,
                 env_idxs=range(idx * envs_per_worker, (idx + 1) * envs_per_worker),
                 num_envs=num_envs,
-                seed=seed,
-                deterministic=task.deterministic,
-                device=task.device,
                 core=cores[idx % len(cores)] if num_workers >= len(cores) else None,
             )
             children.append(start_child(_SERVER, "player", idx, evaluation_worker, args))

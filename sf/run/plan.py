@@ -118,9 +118,8 @@ class Plan:
 
     @property
     def num_evaluators(self) -> int:
-        evaluation = self.config.evaluation
-        every = (evaluation.eval_every_env_steps, evaluation.video_every_env_steps)
-        return 1 if any((*every, evaluation.exploitability_every_env_steps)) else 0
+        of = self.config.evaluation
+        return int(any((of.eval_every_env_steps, of.video_every_env_steps, of.exploitability_every_env_steps)))
 
     @property
     def target_env_steps(self) -> int:

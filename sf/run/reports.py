@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sf.config import Config
 from sf.evaluation.during_training import Evaluations, EvaluatorOrders, Videos
@@ -20,37 +21,29 @@ from sf.system.processes.child import Child
 _MOST_PLACES = 20  # in the code of environments, of whose faults a traceback is shown
 
 
+@dataclass
 class ReportHandler:
     """Handles reports. Reports of other kinds than those below are for the supervisor alone."""
 
-    def __init__(
-        self,
-        progress: Progress,
-        frameskip: int,
-        orders: EvaluatorOrders,
-        evaluations: Evaluations,
-        videos: Videos,
-        population: Population | None = None,
-        matchmaker: Matchmaker | None = None,
-        stale_data: Callable[[], StaleData] = lambda: StaleData(Config(), has_auto_sizes=False),
-        ranks: RanksReport | None = None,
-    ) -> None:
-        self._progress = progress
-        self._frameskip = frameskip
-        self._orders = orders
-        self._evaluations = evaluations
-        self._videos = videos
-        self._population = population
-        self._matchmaker = matchmaker
-        self._ranks = ranks
-        self._stale_data = defaultdict[int, StaleData](stale_data)  # by policy
+    progress: Progress
+    frameskip: int
+    orders: EvaluatorOrders
+    evaluations: Evaluations
+    videos: Videos
+    population: Population | None = None
+    matchmaker: Matchmaker | None = None
+    stale_data: Callable[[], StaleData] = lambda: StaleData(Config(), has_auto_sizes=False)
+    ranks: RanksReport | None = None
+
+    def __post_init__(self) -> None:
+        self._stale_data = defaultdict[int, StaleData](self.stale_data)  # by policy
         self._places_said: set[str] = set()  # of faults
         self._remarks_said: set[str] = set()  # what they were about
         self._deaths_said: set[str] = set()  # of children, with their tracebacks
         self._are_env_deaths_said = False  # of workers whose environments fail again and again
 
     def handle(self, child: Child, report: reports.Report) -> None:  # noqa: PLR0912, PLR0915  a case is a kind
-        name, progress = child.name, self._progress
+        name, progress = child.name, self.progress
         match report:
             # While it trains
             case reports.LearnerReady():
@@ -68,11 +61,11 @@ class ReportHandler:
                     say(f"{name}: {stale}")
                 self._say_if_clipped(name, metrics.get("clipped_reward_share", 0.0))
             case reports.HasWeights(weights_event):
-                if self._matchmaker is not None:  # evolution may have sent newer ones already
-                    self._matchmaker.learner_has(child.idx, weights_event)
+                if self.matchmaker is not None:  # evolution may have sent newer ones already
+                    self.matchmaker.learner_has(child.idx, weights_event)
             case reports.RankWaits(wait_shares, lost_steps):
-                assert self._ranks is not None
-                self._ranks.note_waits(child.idx, wait_shares)
+                assert self.ranks is not None
+                self.ranks.note_waits(child.idx, wait_shares)
                 self._lose(lost_steps)
             case reports.Say(text):
                 say(f"{name}: {text}")
@@ -89,22 +82,22 @@ class ReportHandler:
                 self._learner_has(child, report.weights_event)
             # Evaluation
             case reports.Evaluated():
-                self._evaluations.evaluated(report)
+                self.evaluations.evaluated(report)
             case reports.Exploited():
-                self._evaluations.exploited(report)
+                self.evaluations.exploited(report)
             case reports.Filmed():
-                self._videos.filmed(report)
+                self.videos.filmed(report)
             case reports.BestSaved(path):
                 say(f"{name}: saved {path}")
             case reports.GivenUp():
                 self._given_up(report)
             # Matches
             case reports.MatchesPlayed(matches):
-                assert self._matchmaker is not None
-                self._matchmaker.results.note(matches)
+                assert self.matchmaker is not None
+                self.matchmaker.results.note(matches)
             case reports.PlayerFailed(player, text):
-                assert self._matchmaker is not None
-                self._matchmaker.player_failed(player, text)
+                assert self.matchmaker is not None
+                self.matchmaker.player_failed(player, text)
             # Faults
             case reports.EnvFault():
                 self._fault(child, report)
@@ -115,15 +108,15 @@ class ReportHandler:
             # The end
             case reports.LearnerFinished(env_steps, is_signalled):
                 progress.policies[child.idx].env_steps = env_steps
-                if self._ranks is not None and is_signalled:
-                    self._ranks.has_signalled_rank = True
+                if self.ranks is not None and is_signalled:
+                    self.ranks.has_signalled_rank = True
             case reports.Killed():
                 say(f"{name}: did not stop when asked to, killed")
             case reports.SavedFor():
                 self._saved_for(child, report)
 
     def _learner_ready(self, child: Child, report: reports.LearnerReady) -> None:
-        is_first = self._progress.resume(child.idx, report.env_steps, report.seconds_before)
+        is_first = self.progress.resume(child.idx, report.env_steps, report.seconds_before)
         self._learner_has(child, report.weights_event)
         if is_first:
             return
@@ -132,7 +125,7 @@ class ReportHandler:
 
     def _learner_has(self, child: Child, weights_event: int) -> None:
         """Who decides over weights learns which of the decisions have arrived."""
-        for decider in (self._population, self._matchmaker):
+        for decider in (self.population, self.matchmaker):
             if decider is not None:
                 decider.learner_has(child.idx, weights_event)
 
@@ -151,7 +144,7 @@ class ReportHandler:
             say(text)
 
     def _fault(self, child: Child, report: reports.EnvFault) -> None:
-        self._progress.num_env_faults += report.count
+        self.progress.num_env_faults += report.count
         if report.place in self._places_said or len(self._places_said) > _MOST_PLACES:
             return
         self._places_said.add(report.place)
@@ -162,11 +155,11 @@ class ReportHandler:
         say("\n".join(line for line in lines if line is not None))
 
     def _replaced(self, child: Child, report: reports.Replaced) -> None:
-        self._progress.num_restarts += 1
-        self._progress.num_lost_episodes += report.lost_episodes
+        self.progress.num_restarts += 1
+        self.progress.num_lost_episodes += report.lost_episodes
         if child.role == "evaluator":
-            self._orders.done()
-            self._videos.remove_unfinished()
+            self.orders.done()
+            self.videos.remove_unfinished()
         is_env_death = child.error is not None and child.error.traceback is None
         if is_env_death and self._are_env_deaths_said:
             return
@@ -185,15 +178,13 @@ class ReportHandler:
 
     def _given_up(self, report: reports.GivenUp) -> None:
         """On the evaluator."""
-        selects = (
-            "; from now on, returns in training select the best checkpoint" if self._orders.has_evaluations else ""
-        )
-        say(f"{report.text}\nThe run continues without {self._orders.words}{selects}")
-        self._orders.given_up()
-        self._videos.remove_unfinished()
+        selects = "; from now on, returns in training select the best checkpoint" if self.orders.has_evaluations else ""
+        say(f"{report.text}\nThe run continues without {self.orders.words}{selects}")
+        self.orders.given_up()
+        self.videos.remove_unfinished()
 
     def _saved_for(self, child: Child, report: reports.SavedFor) -> None:
-        frames = self._lose(max(0, self._progress.policies[child.idx].env_steps - report.env_steps))
+        frames = self._lose(max(0, self.progress.policies[child.idx].env_steps - report.env_steps))
         say(
             f"{child.name}: {child.cause_of_death()}, and could not save; the run resumes from {report.path}, and "
             f"training on the last {frames:,} frames is lost"
@@ -201,6 +192,6 @@ class ReportHandler:
 
     def _lose(self, env_steps: int) -> int:
         """Count them as lost; returns the frames."""
-        frames = env_steps * self._frameskip
-        self._progress.num_lost_frames += frames
+        frames = env_steps * self.frameskip
+        self.progress.num_lost_frames += frames
         return frames
