@@ -81,10 +81,8 @@ def write(plan: Plan, run_dir: RunDir, initial: Mapping[int, Checkpoint]) -> Non
     """Make each the first checkpoint of its policy. Raises ValueError where it cannot be written."""
     for policy_id, saved in initial.items():
         directory = run_dir.checkpoints_of(policy_id, plan.num_policies)
-        try:
+        with run_dir.refused_if_unwritable():
             checkpoint.save(directory, saved, at_env_steps=0, keep=plan.config.run.keep_checkpoints)
-        except OSError as error:
-            raise ValueError(f"{run_dir.path} cannot hold a run ({error}): name another --train_dir") from None
 
 
 def write_beginnings(plan: Plan, run_dir: RunDir) -> None:
@@ -96,11 +94,9 @@ def write_beginnings(plan: Plan, run_dir: RunDir) -> None:
         source = plan.config.run.init_from
         with said_to(nobody):
             saved = _fresh(plan, policy_id) if source is None else _begun_from(source, policy_id, plan)
-        try:
+        with run_dir.refused_if_unwritable():
             path.parent.mkdir(parents=True, exist_ok=True)
             checkpoint.write(path, saved)
-        except OSError as error:
-            raise ValueError(f"{run_dir.path} cannot hold a run ({error}): name another --train_dir") from None
 
 
 def of_resumed(config: Config, run_dir: RunDir) -> Config:
