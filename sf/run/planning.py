@@ -19,7 +19,7 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.envs.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
 from sf.evaluation.episode_video import require_drawable
-from sf.evaluation.play.exploitability import require_exploitability
+from sf.evaluation.play.exploitability import information_states, require_no_memory
 from sf.league.players.entrants import Entrant, find_entrants, find_reference
 from sf.league.reference import played
 from sf.learner.batches.symmetric_images import find_symmetries
@@ -65,7 +65,8 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         model = build_model(config.model, spec.obs_space, action)
     if config.evaluation.exploitability_every_env_steps:
         with said_where_slow(f"finding the information states of {config.run.env}"):
-            require_exploitability(config.run.env, config.environment, model.state_size)
+            require_no_memory(model.state_size, "this run")
+            information_states(config.run.env, config.environment)
     require_available(config.learner)
     if config.learner.gradient_workers and device != "cpu":
         raise UsageError(

@@ -30,21 +30,21 @@ RANDOM = "random"
 BOT = "bot:"
 
 
+@dataclass(frozen=True)
 class RandomPlayer:
-    def __init__(self, action_spec: ActionSpec) -> None:
-        self._action_spec = action_spec
+    action_spec: ActionSpec
 
     def actors(self, num_actors: int, seed: int) -> _RandomActors:
-        return _RandomActors(self._action_spec, seed)
+        return _RandomActors(self.action_spec, np.random.default_rng(seed))
 
 
+@dataclass(frozen=True)
 class _RandomActors:
-    def __init__(self, action_spec: ActionSpec, seed: int) -> None:
-        self._action_spec = action_spec
-        self._rng = np.random.default_rng(seed)
+    action_spec: ActionSpec
+    rng: np.random.Generator
 
     def act(self, obs: Obs, first: np.ndarray, who: np.ndarray | None = None, deterministic: bool = False) -> Actions:
-        actions = random_actions(self._rng, self._action_spec, len(first), obs.get(ACTION_MASK))
+        actions = random_actions(self.rng, self.action_spec, len(first), obs.get(ACTION_MASK))
         return Actions(*actions, np.full(len(first), np.nan, np.float32))
 
 
