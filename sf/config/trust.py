@@ -1,12 +1,8 @@
 """Whether code that a file names may run: `module:Name`, in a checkpoint or a configuration that somebody else made.
 
 A file may name what comes with this package or is registered. Other code is imported only where the user names it on
-the command line, trusts the file, or has trained with the same names before.
-
-The code that this user has trained with has one line each in ~/.local/state/sf/known_code.jsonl. `sf-train` remembers
-the code that it was told to run, and its file. So `sf-eval` and the other commands may run the same code for the
-checkpoints of that run, wherever they are moved. The user may read and edit the file. It is ignored where somebody else
-can write to it; then every such name needs --trust.
+the command line, trusts the file, or has trained with the same names before. `sf-train` remembers what it was told to
+run, a line each, in ~/.local/state/sf/known_code.jsonl, which is ignored where somebody else can write to it.
 """
 
 from __future__ import annotations

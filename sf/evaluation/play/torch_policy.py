@@ -33,9 +33,7 @@ class TorchPolicy(Policy):
         seed: int = 0,
         precision: Literal["float32", "bfloat16"] = "float32",
     ) -> None:
-        """name: for messages. precision: of the trunk.
-
-        It imports the model and the encoder that the checkpoint names: see `sf.config.trust`.
+        """Imports the model and the encoder that the checkpoint names: see `sf.config.trust`. precision: of the trunk.
 
         Raises ValueError where the checkpoint is of another version, lacks a part, or its model is unknown.
         """
