@@ -19,7 +19,7 @@ from sf.envs.spaces import space_json
 from sf.envs.spaces.observations import ObsWriter
 from sf.envs.spaces.space_json import layouts
 from sf.evaluation.play import opponents
-from sf.evaluation.play.named_checkpoint import config_of, find_trusted, num_policies
+from sf.evaluation.play.named_checkpoint import config_of, find_trusted, num_policies, spaces_of
 from sf.evaluation.play.opponents import Opponent
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.zoo.places import located
@@ -58,7 +58,7 @@ def find_contest(
     config = config_of(first, name)
     options = overridden(as_evaluated(config.run.env, config.environment), override)
     if any(map(opponents.is_name, against)):
-        obs_space, action_space = _spaces(first, name)
+        obs_space, action_space = spaces_of(first, name)
         found |= _opponents(against, config.run.env, options, obs_space, action_space)
     return Contest(found, config, options, num_policies(located(run)) if policy_id is None else 1)
 
@@ -96,22 +96,13 @@ def require_spaces(players: Mapping[str, Contestant], env: str, spec: EnvSpec) -
     for name, each in players.items():
         if isinstance(each, Opponent) or "obs_space" not in each.state:  # an older checkpoint does not say
             continue
-        obs_space, action_space = _spaces(each, name)
+        obs_space, action_space = spaces_of(each, name)
         for what, layout in layouts(ObsWriter(name, obs_space).space, action_space).items():
             if layout != own[what]:
                 raise ValueError(
                     f"the {what} of {env} are {own[what]}, and those that {name} was trained with are {layout}: name "
                     "another policy, or the --env_kwargs that it was trained with"
                 )
-
-
-def _spaces(policy: Checkpoint, name: str) -> tuple[gym.Space, gym.Space]:
-    """Returns the spaces of its observations, as its environment had them, and of its actions."""
-    obs_space, action_space = (
-        space_json.read(policy.state.get(which), f"{name} has no {which} that can be read")
-        for which in ("obs_space", "action_space")
-    )
-    return obs_space, action_space
 
 
 def _opponents(

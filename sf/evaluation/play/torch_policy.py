@@ -10,8 +10,7 @@ import torch
 
 from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
-from sf.envs.spaces import space_json
-from sf.evaluation.play.named_checkpoint import config_of
+from sf.evaluation.play.named_checkpoint import config_of, spaces_of
 from sf.evaluation.play.player import Actions, Obs
 from sf.evaluation.play.policy import Policy
 from sf.model.acting import Acting, ActingHere, AnswerLayout, AnyActing
@@ -40,11 +39,7 @@ class TorchPolicy(Policy):
         if not {"obs_space", "action_space"} <= saved.state.keys():
             raise UsageError(f"{name} is older than this version, which keeps the spaces: resume its run once")
         self.config = config_of(saved, name)
-        obs_space, action_space = (
-            space_json.read(saved.state[which], f"{name} has no {which} that can be read")
-            for which in ("obs_space", "action_space")
-        )
-        super().__init__(name, self.config.run.env, saved.state["env_steps"], obs_space, action_space)
+        super().__init__(name, self.config.run.env, saved.state["env_steps"], *spaces_of(saved, name))
         self.device = torch.device(device)
         self.network = inference_model(self.config.model, self.flat_obs_space, self.action_spec, precision, self.device)
         try:
