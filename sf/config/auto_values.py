@@ -15,7 +15,6 @@ from sf.envs.field_types import require
 
 if TYPE_CHECKING:
     from sf.config.config import Config
-from typing import TYPE_CHECKING
 
 LONGEST, SHORTEST = 64, 16  # steps of a trajectory
 SMALLEST = 256  # samples of a minibatch, give or take what makes whole rounds
@@ -33,16 +32,13 @@ def with_sizes(config: Config, num_actors: int, has_memory: bool) -> Config:
     """
     rollout, batch_size = config.sampler.rollout, config.learner.batch_size
     num_batches = config.learner.num_batches_per_epoch
-    length: int
-    if rollout != "auto":
-        length = rollout
-    else:
-        length = LONGEST if has_memory else _rollout(num_batches, batch_size, num_actors)
+    if rollout == "auto":
+        rollout = LONGEST if has_memory else _rollout(num_batches, batch_size, num_actors)
         if batch_size != "auto":
-            length = _divisor(batch_size, length)
+            rollout = _divisor(batch_size, rollout)
     if batch_size == "auto":
-        batch_size = length * _slots_per_batch(num_batches, length, num_actors, config.sampler.async_rl)
-    return config.replace(rollout=length, batch_size=batch_size)
+        batch_size = rollout * _slots_per_batch(num_batches, rollout, num_actors, config.sampler.async_rl)
+    return config.replace(rollout=rollout, batch_size=batch_size)
 
 
 def _rollout(num_batches: int, batch_size: int | Literal["auto"], num_actors: int) -> int:

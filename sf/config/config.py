@@ -146,8 +146,7 @@ class Config:
         return out
 
     def replace(self, **flags: Any) -> Config:
-        """A copy with some flags changed, by flag name. Raises ValueError for an unknown name, or a value that cannot
-        be."""
+        """Returns a copy with some flags changed. Raises ValueError for an unknown name, or a value that cannot be."""
         flags = checked(Config, flags)
         parts: dict[str, Any] = {}
         for part in dataclasses.fields(self):

@@ -26,10 +26,7 @@ def parse_bool(text: str) -> bool:
 
 
 def sentence(kind: type, prog: str, args: Sequence[str], box: str) -> str:
-    """What is wrong with `args` for the dataclass of flags `kind`.
-
-    box: what tyro says about it, which is taken for all that this module does not know.
-    """
+    """Returns what is wrong with `args` for the flags of `kind`. box: what tyro says, for all else."""
     known = flag_types(kind)
     for name, words in _given(args):
         if name not in known:

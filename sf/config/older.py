@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
-BEFORE_THE_FLAG: Mapping[str, Any] = MappingProxyType(
-    {
-        "bootstrap_truncated": True,
-        "critic_clock": False,
-        "layer_norm": False,
-        "value_scale": "linear",
-        "pad_images": False,
-        "any_planes": False,
-        "float_planes": False,
-        "decorrelate_episodes": False,
-    }
-)
+BEFORE_THE_FLAG: Mapping[str, Any] = {
+    "bootstrap_truncated": True,
+    "critic_clock": False,
+    "layer_norm": False,
+    "value_scale": "linear",
+    "pad_images": False,
+    "any_planes": False,
+    "float_planes": False,
+    "decorrelate_episodes": False,
+}

@@ -59,10 +59,7 @@ def name_for_spec(spec: EnvSpec) -> str:
 
 
 def load(name_or_path: str, extended_by: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The flags of one preset. Raises ValueError where it is missing, is no YAML mapping, or has a wrong value.
-
-    extended_by: those that start from it, so far.
-    """
+    """Reads the flags of a preset. Raises ValueError if there is none, or it is wrong. extended_by: by which."""
     if name_or_path in extended_by:
         raise ValueError(f"{name_or_path} extends itself: {' extends '.join((*extended_by, name_or_path))}")
     if name_or_path in preset_names():
@@ -90,9 +87,7 @@ def read(path: Path) -> str:
 
 
 def parse(text: str, source: str, extended_by: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Flags from YAML, of any names and values. Raises ValueError where it is not a mapping of names to values, or has
-    a name twice.
-    """
+    """Reads flags of any names and values. Raises ValueError for YAML that is no mapping, or has a name twice."""
     flags = parse_yaml(text, source) or {}
     if not isinstance(flags, dict) or not all(isinstance(name, str) for name in flags):
         raise ValueError(f"{source} must be a YAML mapping of flag names to values")

@@ -1,12 +1,8 @@
 """Whether code that a file names may run: `module:Name`, in a checkpoint or a configuration that somebody else made.
 
 A file may name what comes with this package or is registered. Other code is imported only where the user names it on
-the command line, trusts the file, or has trained with the same names before.
-
-The code that this user has trained with has one line each in ~/.local/state/sf/known_code.jsonl. `sf-train` remembers
-the code that it was told to run, and its file. So `sf-eval` and the other commands may run the same code for the
-checkpoints of that run, wherever they are moved. The user may read and edit the file. It is ignored where somebody else
-can write to it; then every such name needs --trust.
+the command line, trusts the file, or has trained with the same names before. `sf-train` remembers what it was told to
+run, a line each, in ~/.local/state/sf/known_code.jsonl, which is ignored where somebody else can write to it.
 """
 
 from __future__ import annotations
@@ -29,10 +25,7 @@ from sf.system.messages import say
 
 
 class NamedCode(NamedTuple):
-    """Code that a flag names, in `file`.
-
-    env_kwargs: arguments of an environment or a wrapper as text, since they reach the code.
-    """
+    """Code that a flag names, in `file`. env_kwargs: arguments of an environment or a wrapper, which reach the code."""
 
     flag: str
     name: str
@@ -108,18 +101,13 @@ def named_code(flags: Mapping[str, Any]) -> list[NamedCode]:
         file = code_of_wrapper(wrapper)
         if file is not None:
             found.append(NamedCode("env_wrappers", wrapper.name, wrapper.arguments, file))
-    for flag in _OF_THE_NETWORK:
-        module, colon, _ = flags.get(flag, "").partition(":")
+    named = [(flag, flags.get(flag, "")) for flag in _OF_THE_NETWORK]
+    named += [("players", player) for player in flags.get("players", ()) if not player.startswith(OPENSPIEL)]
+    for flag, name in named:
+        module, colon, _ = name.partition(":")
         file = file_of_module(module) if colon else None
         if file is not None:
-            found.append(NamedCode(flag, flags[flag], None, file))
-    for player in flags.get("players", ()):
-        if player.startswith(OPENSPIEL):
-            continue
-        module, colon, _ = player.partition(":")
-        file = file_of_module(module) if colon else None
-        if file is not None:
-            found.append(NamedCode("players", player, None, file))
+            found.append(NamedCode(flag, name, None, file))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,7 @@ class EvaluatorOrders:
         queue: IndexQueue | None,
         progress: Progress,
     ) -> None:
-        """every_env_steps: by order, None or 0 for never. queue: None where there is no evaluator.
-
-        resumed_env_steps: of earlier parts of the run, which are done with.
-        """
+        """every_env_steps: None or 0 for never. queue: None without an evaluator. resumed_env_steps: done before."""
         self._queue = queue
         self._progress = progress
         self._every = {order: every for order, every in every_env_steps.items() if every}
@@ -94,58 +92,44 @@ class EvaluatorOrders:
             say(f"the run ended during {noun}, which is dropped: {afterwards}")
 
 
+@dataclass
 class Evaluations:
     """Turns evaluations into lines of evaluations.jsonl, metrics and sentences."""
 
-    def __init__(self, orders: EvaluatorOrders, progress: Progress, writer: MetricsWriter) -> None:
-        self._orders = orders
-        self._progress = progress
-        self._writer = writer
-        self._exploited_at: dict[int, int] = {}  # env steps of each policy's latest exploitability
+    orders: EvaluatorOrders
+    progress: Progress
+    writer: MetricsWriter
+    _exploited_at: dict[int, int] = field(default_factory=dict)  # env steps of each policy's latest exploitability
 
     def evaluated(self, report: Evaluated) -> None:
         """The evaluator has played."""
-        self._orders.done()
-        policies = report.policies
-        for policy_id, result in enumerate(policies):
+        self.orders.done()
+        for policy_id, result in enumerate(report.policies):
             if not result["statistics"]:
                 say(f"evaluation of policy {policy_id}: no episodes, because its agents never played")
                 continue
-            prefix = _prefix(policy_id, len(policies))
-            record = {"policy_id": policy_id, "seconds": self._progress.seconds, **result}
-            self._writer.write_evaluation({**record, "env_faults": report.env_faults})
-            self._progress.add_to_record(
-                {f"{prefix}eval/{name}": value for name, value in evaluation_metrics(result).items()}
+            which = self._note(
+                policy_id, len(report.policies), {**result, "env_faults": report.env_faults}, evaluation_metrics(result)
             )
             s = Statistics(**result["statistics"]["return"])
-            say(
-                f"evaluation{f' of policy {policy_id}' if prefix else ''} at {result['env_steps']:,} env steps: mean "
-                f"return {mean_text(s)}"
-            )
+            say(f"evaluation{which} at {result['env_steps']:,} env steps: mean return {mean_text(s)}")
 
     def exploited(self, report: Exploited) -> None:
-        """The evaluator has computed how far each policy can be exploited.
-
-        The same weights count once: they are seconds old, and in small games many orders fit into that time.
-        """
-        self._orders.done()
-        policies = report.policies
-        for policy_id, result in enumerate(policies):
+        """Note how far each policy can be exploited. The same weights count once: they are seconds old."""
+        self.orders.done()
+        for policy_id, result in enumerate(report.policies):
             if self._exploited_at.get(policy_id) == result["env_steps"]:
                 continue
             self._exploited_at[policy_id] = result["env_steps"]
-            prefix = _prefix(policy_id, len(policies))
-            self._writer.write_evaluation({"policy_id": policy_id, "seconds": self._progress.seconds, **result})
-            self._progress.add_to_record({f"{prefix}eval/{name}": value for name, value in result.items()})
-            say(
-                f"exploitability{f' of policy {policy_id}' if prefix else ''} at {result['env_steps']:,} env steps: "
-                f"{result['exploitability']:.4f}"
-            )
+            which = self._note(policy_id, len(report.policies), result, result)
+            say(f"exploitability{which} at {result['env_steps']:,} env steps: {result['exploitability']:.4f}")
 
-
-def _prefix(policy_id: int, num_policies: int) -> str:
-    """Returns the prefix of the metrics of a policy."""
-    return "" if num_policies == 1 else f"policy_{policy_id:02d}/"
+    def _note(self, policy_id: int, num_policies: int, line: Mapping[str, Any], metrics: Mapping[str, float]) -> str:
+        """Write a line, and add metrics to the next record. Returns which of several policies it is, in words."""
+        self.writer.write_evaluation({"policy_id": policy_id, "seconds": self.progress.seconds, **line})
+        prefix = "" if num_policies == 1 else f"policy_{policy_id:02d}/"
+        self.progress.add_to_record({f"{prefix}eval/{name}": value for name, value in metrics.items()})
+        return f" of policy {policy_id}" if prefix else ""
 
 
 def evaluation_metrics(result: dict[str, Any]) -> dict[str, float]:
@@ -160,48 +144,40 @@ def evaluation_metrics(result: dict[str, Any]) -> dict[str, float]:
     return metrics
 
 
+@dataclass
 class Videos:
     """Hands videos to TensorBoard and W&B, and says where they are. directories: of all policies."""
 
-    def __init__(
-        self,
-        orders: EvaluatorOrders,
-        directories: Sequence[Path],
-        frameskip: int,
-        writer: MetricsWriter,
-    ) -> None:
-        self._orders = orders
-        self._directories = directories
-        self._frameskip = frameskip
-        self._writer = writer
-        self._is_failing = False
+    orders: EvaluatorOrders
+    directories: Sequence[Path]
+    frameskip: int
+    writer: MetricsWriter
+    _is_failing: bool = False
 
     def filmed(self, report: Filmed) -> None:
         """The evaluator has made one of each policy, or could not."""
-        self._orders.done()
+        self.orders.done()
         for video in report.videos:
             self._hand_on(video, report.env_steps)
-        for failure in report.failures:
-            if not self._is_failing:
-                say(f"a video is missing ({failure}); training goes on, and the next one is tried")
-            self._is_failing = True
+        if report.failures and not self._is_failing:
+            say(f"a video is missing ({report.failures[0]}); training goes on, and the next one is tried")
         self._is_failing = bool(report.failures)
 
     def remove_unfinished(self) -> None:
         """The evaluator has ended, perhaps in the middle of one."""
-        for directory in self._directories:
+        for directory in self.directories:
             video_files.remove_unfinished(directory)
 
     def _hand_on(self, video: dict[str, Any], env_steps: int) -> None:
         policy_id, path = video["policy_id"], Path(video["path"])
-        is_only = len(self._directories) == 1
+        is_only = len(self.directories) == 1
         try:
             gif = video_files.take_preview(path)
         except OSError as error:
             say(f"{path} is not in TensorBoard ({error})")
             return
         name = "video" if is_only else f"policy_{policy_id:02d}/video"
-        self._writer.write_video(VideoRecord(name, env_steps * self._frameskip, path, gif, size_of(gif)))
+        self.writer.write_video(VideoRecord(name, env_steps * self.frameskip, path, gif, size_of(gif)))
         returns = video["returns"]
         ended = f", mean return {number(sum(returns) / len(returns))}" if returns else ""
         cut = ", cut off by --video_max_seconds" if video["is_cut"] else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 _PATIENCE_S = 60.0
 _OF_ONE_AGENT = (
@@ -13,17 +14,14 @@ _OF_ONE_AGENT = (
 OF_SEVERAL_AGENTS = "give the environment a limit of steps, by its env_kwargs or a wrapper"
 
 
+@dataclass
 class EndlessWatch:
-    """The on_progress of one evaluation, or of several in turn.
+    """The on_progress of evaluations. say: is told once, when no episode has ended for a minute. advice: what to do."""
 
-    say: is told once, when no episode has ended for a minute. advice: what to do about it.
-    """
-
-    def __init__(self, say: Callable[[str], None], advice: str = _OF_ONE_AGENT) -> None:
-        self._say = say
-        self._advice = advice
-        self._began_at: float | None = None
-        self._has_said = False
+    say: Callable[[str], None]
+    advice: str = _OF_ONE_AGENT
+    _began_at: float | None = None
+    _has_said: bool = False
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
@@ -31,6 +29,4 @@ class EndlessWatch:
             self._began_at = now
         if done == 0 and now - self._began_at >= _PATIENCE_S and not self._has_said:
             self._has_said = True
-            self._say(
-                f"no episode has ended in {_PATIENCE_S:.0f} s: if they have no end, stop this, and {self._advice}"
-            )
+            self.say(f"no episode has ended in {_PATIENCE_S:.0f} s: if they have no end, stop this, and {self.advice}")

@@ -19,7 +19,7 @@ from sf.envs.process_guards import keep_working_directory
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.observations import obs_arrays
 from sf.evaluation.pictures.stage import Projector, Stage
-from sf.evaluation.pictures.video import Preview, Video, preview, without_window
+from sf.evaluation.pictures.video import Video, preview, without_window
 from sf.evaluation.play.episodes import Play
 from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.system.machine import extras
@@ -37,7 +37,7 @@ class EpisodeVideo:
     """A video that is written. returns: of the episodes that ended in it, of all agents of the policy."""
 
     path: Path
-    preview: Preview
+    preview: bytes  # a small GIF
     returns: list[float]
     is_cut: bool  # it became as long as it may before all episodes had ended
 
@@ -59,11 +59,7 @@ def require_drawable(config: Config) -> None:
 
 
 def film(
-    config: Config,
-    policies: Sequence[TorchPolicy],
-    policy_id: int,
-    path: Path,
-    on_step: Callable[[], None],
+    config: Config, policies: Sequence[TorchPolicy], policy_id: int, path: Path, on_step: Callable[[], None]
 ) -> EpisodeVideo:
     """Play and write the file. Each policy after `policy_id` plays the next agent of a match.
 

@@ -92,7 +92,12 @@ def _evaluate(reports: Reports, args: EvaluatorArgs, policies: Sequence[Checkpoi
         score = evaluation.score_of(policy_id)
         if score is not None and score > best[policy_id] and _save(reports, directory, saved, score):
             best[policy_id] = score
-    reports.send(Evaluated(_results(evaluation, policies), evaluation.num_env_faults))
+    statistics = [evaluation.statistics(policy_id) for policy_id in range(len(policies))]
+    results = [
+        {"env_steps": saved.state["env_steps"], "statistics": {name: s._asdict() for name, s in of_policy.items()}}
+        for saved, of_policy in zip(policies, statistics, strict=True)
+    ]
+    reports.send(Evaluated(results, evaluation.num_env_faults))
 
 
 def _film(reports: Reports, args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> None:
@@ -105,7 +110,7 @@ def _film(reports: Reports, args: EvaluatorArgs, saved: Sequence[Checkpoint]) ->
         try:
             path = video_files.free_path(directory, env_steps)
             video = film(args.config, policies, policy_id, path, args.counters.working)
-            video_files.write_preview(path, video.preview.gif)
+            video_files.write_preview(path, video.preview)
         except Exception as error:
             failures.append(" ".join(f"{type(error).__name__}: {error}".split()))
         else:
@@ -167,13 +172,3 @@ def _save(reports: Reports, directory: Path, saved: Checkpoint, score: float) ->
         return False
     reports.send(BestSaved(str(path)))
     return True
-
-
-def _results(evaluation: Evaluation, policies: Sequence[Checkpoint]) -> list[dict[str, Any]]:
-    return [
-        {
-            "env_steps": saved.state["env_steps"],
-            "statistics": {name: s._asdict() for name, s in evaluation.statistics(policy_id).items()},
-        }
-        for policy_id, saved in enumerate(policies)
-    ]

@@ -21,10 +21,7 @@ def named_apart(name: str, taken: Container[str]) -> str:
 
 @dataclass
 class Evaluation:
-    """The episodes of an evaluation, in the order of the matches.
-
-    objective: the statistic of episodes that says how good a policy is. Where episodes lack it, their return does.
-    """
+    """Holds episodes in the order of matches. objective: the statistic that judges a policy; else the return does."""
 
     objective: str
     episodes: list[Played] = field(default_factory=list)
@@ -32,10 +29,7 @@ class Evaluation:
     remarks: dict[str, str] = field(default_factory=dict)  # of environments, by what they are about
 
     def statistics(self, policy_idx: int) -> dict[str, Statistics]:
-        """Computes return, num_steps, num_frames, and the environment's own statistics, named by `named_apart`.
-
-        Empty for a policy without an episode: its agents joined no match.
-        """
+        """Computes return, num_steps, num_frames and the environment's own statistics; none without an episode."""
         own = self._of(policy_idx)
         if not own:
             return {}
@@ -96,8 +90,7 @@ class Evaluation:
         return matches
 
     def _judge(self) -> Callable[[Played], float]:
-        """Gives the objective of an episode; its return in a match of which an episode, such as that of a bot, lacks
-        it."""
+        """Gives the objective of an episode; its return in a match of which an episode, as of a bot, lacks it."""
         by_return = {episode.match_idx for episode in self.episodes if self.objective not in episode.stats}
 
         def score(episode: Played) -> float:

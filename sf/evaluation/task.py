@@ -7,7 +7,7 @@ is. Each evaluation worker plays its share of the matches, with a copy of every 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from multiprocessing import connection
 
 import numpy as np
@@ -28,85 +28,13 @@ from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.system.arrays import Field, SharedArrays
 from sf.system.machine.cores import num_usable_cores, usable_cores
+from sf.system.processes import reports as kinds
 from sf.system.processes.child import Child, start_child
 from sf.system.processes.fork_servers import ForkServer
-from sf.system.processes.reports import (
-    BegunAnew,
-    EnvFault,
-    EpisodesPlayed,
-    Failed,
-    Finished,
-    Ready,
-    Remark,
-    Report,
-    Reports,
-)
+from sf.system.processes.reports import Report, Reports
 from sf.system.processes.torch_runtime import configure
 
 _SERVER = ForkServer([__name__])  # with simulators and networks
-
-
-@dataclass(frozen=True)
-class EvaluationWorkerArgs:
-    """Everything an evaluation worker needs to know."""
-
-    env: str
-    given_env: GivenEnv | None  # where `env` is the name of one that was given as an object
-    options: EnvOptions
-    players: Mapping[str, SharedArrays | Opponent]  # by name; of a policy `data`, the content of its checkpoint
-    lineups: np.ndarray  # [M, A] of all matches, of all workers
-    env_idxs: range  # its environments
-    num_envs: int  # of all workers
-    seed: int
-    deterministic: bool
-    device: str
-    core: int | None  # that it is pinned to
-
-
-def evaluation_worker(reports: Reports, args: EvaluationWorkerArgs) -> None:
-    """Body of the process."""
-    configure(args.device, num_threads=1, deterministic=True)
-    players = [
-        each.player()
-        if isinstance(each, Opponent)
-        else TorchPolicy(checkpoint.decode(each["data"].tobytes()), name, args.device)
-        for name, each in args.players.items()
-    ]
-    seed_process(args.seed, args.env_idxs.start)
-    with handed_to(reports.remark):
-        _play(reports, args, players)
-    reports.send(Finished())
-
-
-def _play(reports: Reports, args: EvaluationWorkerArgs, players: Sequence[Player]) -> None:
-    group = guarded_group(args.env, args.options, args.seed, args.env_idxs, args.core)
-    try:
-        play = Play(group, players, args.lineups, args.env_idxs, args.num_envs, args.seed, args.deterministic)
-        reports.send(Ready())
-        while not play.is_done:
-            played = play.step()
-            for match_idx in play.pop_begun_anew():
-                reports.send(BegunAnew(match_idx))
-            if played:
-                reports.send(EpisodesPlayed([asdict(episode) for episode in played]))
-            for fault in group.pop_faults():
-                reports.send(EnvFault(**asdict(fault)))
-    finally:
-        group.close()
-
-
-def guarded_group(env: str, options: EnvOptions, seed: int, env_idxs: range, core: int | None) -> GuardedGroup:
-    """The environments with these positions, rebuilt where they fail. core: that the caller is pinned to."""
-
-    def make(attempt: int) -> EnvGroup:
-        own_seed = env_seed(seed, attempt) if attempt else seed
-        return envs.make_group(env, len(env_idxs), options, seed=own_seed, first_env_idx=env_idxs.start, core=core)
-
-    return GuardedGroup(make, env_id=env)
-
-
-_NEWS_EVERY_S = 5.0  # of the progress, where workers have none
-_SEED_KEY = 0x5C0E  # so that its environments differ from those that train
 
 
 @dataclass(frozen=True)
@@ -125,6 +53,66 @@ class EvaluationTask:
     num_envs_per_worker: int = 4
 
 
+@dataclass(frozen=True)
+class EvaluationWorkerArgs:
+    """Everything an evaluation worker needs to know."""
+
+    task: EvaluationTask  # without its players; its seed differs from those that train
+    given_env: GivenEnv | None  # where its `env` is the name of one that was given as an object
+    players: Mapping[str, SharedArrays | Opponent]  # by name; of a policy `data`, the content of its checkpoint
+    lineups: np.ndarray  # [M, A] of all matches, of all workers
+    env_idxs: range  # its environments
+    num_envs: int  # of all workers
+    core: int | None  # that it is pinned to
+
+
+def evaluation_worker(reports: Reports, args: EvaluationWorkerArgs) -> None:
+    """Body of the process."""
+    configure(args.task.device, num_threads=1, deterministic=True)
+    players = [
+        each.player()
+        if isinstance(each, Opponent)
+        else TorchPolicy(checkpoint.decode(each["data"].tobytes()), name, args.task.device)
+        for name, each in args.players.items()
+    ]
+    seed_process(args.task.seed, args.env_idxs.start)
+    with handed_to(reports.remark):
+        _play(reports, args, players)
+    reports.send(kinds.Finished())
+
+
+def _play(reports: Reports, args: EvaluationWorkerArgs, players: Sequence[Player]) -> None:
+    task = args.task
+    group = guarded_group(task.env, task.options, task.seed, args.env_idxs, args.core)
+    try:
+        play = Play(group, players, args.lineups, args.env_idxs, args.num_envs, task.seed, task.deterministic)
+        reports.send(kinds.Ready())
+        while not play.is_done:
+            played = play.step()
+            for match_idx in play.pop_begun_anew():
+                reports.send(kinds.BegunAnew(match_idx))
+            if played:
+                reports.send(kinds.EpisodesPlayed([asdict(episode) for episode in played]))
+            for fault in group.pop_faults():
+                reports.send(kinds.EnvFault(**asdict(fault)))
+    finally:
+        group.close()
+
+
+def guarded_group(env: str, options: EnvOptions, seed: int, env_idxs: range, core: int | None) -> GuardedGroup:
+    """The environments with these positions, rebuilt where they fail. core: that the caller is pinned to."""
+
+    def make(attempt: int) -> EnvGroup:
+        own_seed = env_seed(seed, attempt) if attempt else seed
+        return envs.make_group(env, len(env_idxs), options, seed=own_seed, first_env_idx=env_idxs.start, core=core)
+
+    return GuardedGroup(make, env_id=env)
+
+
+_NEWS_EVERY_S = 5.0  # of the progress, where workers have none
+_SEED_KEY = 0x5C0E  # so that its environments differ from those that train
+
+
 def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lambda done, total: None) -> Evaluation:
     """Play all matches. on_progress: called with the number of episodes that are over, and of all: at news, and every
     few seconds without.
@@ -134,7 +122,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     spec = envs.describe(task.env, task.options)
     require_spaces(task.players, task.env, spec)
     lineups = make_lineups(len(task.players), spec.num_agents, task.num_episodes, task.seed)
-    seed = env_seed(task.seed, _SEED_KEY)
+    of_workers = replace(task, players={}, seed=env_seed(task.seed, _SEED_KEY))
     cores = usable_cores()
     num_workers = min(task.num_workers or num_usable_cores(), len(lineups))
     envs_per_worker = min(task.num_envs_per_worker, -(-len(lineups) // num_workers))
@@ -147,16 +135,12 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     try:
         for idx in range(num_workers):
             args = EvaluationWorkerArgs(
-                env=task.env,
+                task=of_workers,
                 given_env=given_env(task.env),
-                options=task.options,
                 players=players,
                 lineups=lineups,
                 env_idxs=range(idx * envs_per_worker, (idx + 1) * envs_per_worker),
                 num_envs=num_envs,
-                seed=seed,
-                deterministic=task.deterministic,
-                device=task.device,
                 core=cores[idx % len(cores)] if num_workers >= len(cores) else None,
             )
             children.append(start_child(_SERVER, "player", idx, evaluation_worker, args))
@@ -186,7 +170,7 @@ def _collect(children: Sequence[Child], evaluation: Evaluation, on_episodes: Cal
         for child in list(unfinished):
             for report in child.receive():
                 _take(child, report, evaluation)
-                if isinstance(report, Finished):
+                if isinstance(report, kinds.Finished):
                     unfinished.remove(child)
             on_episodes()
             if child.connection.closed and child in unfinished:
@@ -196,15 +180,15 @@ def _collect(children: Sequence[Child], evaluation: Evaluation, on_episodes: Cal
 
 def _take(child: Child, report: Report, evaluation: Evaluation) -> None:
     match report:
-        case EpisodesPlayed(episodes):
+        case kinds.EpisodesPlayed(episodes):
             evaluation.episodes += [Played(**episode) for episode in episodes]
-        case BegunAnew(match_idx):
+        case kinds.BegunAnew(match_idx):
             evaluation.episodes = [each for each in evaluation.episodes if each.match_idx != match_idx]
-        case EnvFault():
+        case kinds.EnvFault():
             evaluation.num_env_faults += report.count
-        case Remark(about, text):
+        case kinds.Remark(about, text):
             evaluation.remarks.setdefault(about, text)
-        case Failed():
+        case kinds.Failed():
             child.error = report
             if report.is_usage_error:
                 raise UsageError(report.message)

@@ -126,7 +126,10 @@ class _Axis:
     def __init__(self, rows: Sequence[Row], names: Sequence[str]) -> None:
         fixed = {row.name: row for row in rows if isinstance(row, Player)}
         snapshots = {name: row for name, row in fixed.items() if row.policy is not None and row.env_steps is not None}
-        self.anew = {name: _beginnings(name, rows) for name in names if name not in fixed}
+        self.anew: dict[str, set[int]] = {name: set() for name in names if name not in fixed}
+        for row in rows:
+            if isinstance(row, ExploiterReset) and policy_name(row.policy) in self.anew:
+                self.anew[policy_name(row.policy)].add(row.env_steps)
         self.times = {name: times for name in self.anew if (times := _times(name, rows, self.anew[name]))}
         self.begin: dict[str, int] = {}
         self.at_last: dict[str, int] = {}
@@ -160,10 +163,6 @@ class _Axis:
 def _policy_of(snapshot: Player) -> str:
     assert snapshot.policy is not None
     return policy_name(snapshot.policy)
-
-
-def _beginnings(name: str, rows: Sequence[Row]) -> set[int]:
-    return {row.env_steps for row in rows if isinstance(row, ExploiterReset) and policy_name(row.policy) == name}
 
 
 def _times(name: str, rows: Sequence[Row], anew: Collection[int]) -> list[int]:

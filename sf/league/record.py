@@ -135,10 +135,7 @@ def result(score: float, other_score: float) -> float:
 
 
 def append(path: Path, rows: Sequence[Row]) -> None:
-    """Append all rows, or none, and wait until they are on the disk. What a kill left of a line is removed first.
-
-    Raises OSError where that is not possible.
-    """
+    """Append all rows, or none, and wait until they are on the disk: see `text_files.append`. Raises OSError."""
     text_files.append(path, _encoded(rows))
 
 

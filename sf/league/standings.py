@@ -38,10 +38,7 @@ class Payoffs(NamedTuple):
         return bool((self.num_matches + np.eye(len(self.num_matches)) > 0).all())
 
     def zero_sum(self) -> np.ndarray:
-        """[P, P] the meta-game of wins: 2 x win rate - 1, from -1 to 1, and 0 for a player against itself.
-
-        Raises ValueError where two players never met.
-        """
+        """[P, P] the meta-game of wins, 2 x win rate - 1, 0 on the diagonal. Raises ValueError if a pair never met."""
         if not self.is_complete:
             raise ValueError("not every player met every other one: a meta-game needs all pairs")
         gain = 2 * self.win_rate - 1

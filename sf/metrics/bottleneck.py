@@ -28,9 +28,7 @@ larger batches, and a GPU last.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 _NOTABLE = 0.2  # a share of time that is worth a word
 _MOST = 0.75
@@ -101,44 +99,99 @@ class Load:
         return max(0.0, self.cores_in_use * self.num_cores - sum(self.cores.values()))
 
 
-class _Rule(NamedTuple):
-    name: str
-    applies: Callable[[Load], bool]
-    sentence: Callable[[Load], str]
-
-
 def bottleneck(load: Load | None) -> str:
-    """The sentence. load: None before anything was trained on."""
+    """Returns the sentence. load: None before anything was trained on."""
     if load is None:
         return "starting: nothing has been trained on yet"
-    rule = next(rule for rule in _RULES if rule.applies(load))
-    tells_of_others = load.is_crowded and rule.name != "ranks"
-    others = f"; other programs use {load.of_others:.1f} of {load.num_cores} cores" if tells_of_others else ""
-    return rule.sentence(load) + others
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
-def _has_slow_rank(load: Load) -> bool:
-    return load.ranks is not None and load.ranks.wait_share - load.ranks.slowest_wait_share > _NOTABLE
-
-
-def _ranks(load: Load) -> str:
-    assert load.ranks is not None
+    sentence = _without_training(load)
     ranks = load.ranks
-    itself = ranks.bottleneck or bottleneck(replace(load, ranks=None))
-    return (
-        f"rank {ranks.slowest} on {ranks.host} is the slowest, the learners of the others wait "
-        f"{_percent(ranks.wait_share)} of their time for it; there: {itself}"
-    )
+    if not sentence and ranks is not None and ranks.wait_share - ranks.slowest_wait_share > _NOTABLE:
+        return (
+            f"rank {ranks.slowest} on {ranks.host} is the slowest, the learners of the others wait "
+            f"{_percent(ranks.wait_share)} of their time for it; there: "
+            f"{ranks.bottleneck or bottleneck(replace(load, ranks=None))}"
+        )
+    others = f"; other programs use {load.of_others:.1f} of {load.num_cores} cores" if load.is_crowded else ""
+    return (sentence or _learner(load) or _cores(load) or _sampler(load)) + others
+
+
+def _without_training(load: Load) -> str:
+    """The cases `slow` and `starting`."""
+    window = "minute" if load.window_s >= _MINUTE_S else f"{max(1.0, load.window_s):.0f} s"
+    if not load.has_iteration and load.rollout_busy > _MOST:
+        cores = f"more --num_workers ({_percent(load.cores_in_use)} of the cores are in use), or "
+        return (
+            f"rollout workers busy {_percent(load.rollout_busy)}, and the learner has ended no iteration within the "
+            f"last {window}: try {'' if load.is_full else cores}a lower --num_batches_per_epoch, for more updates of "
+            "fewer steps"
+        )
+    if load.learner_busy + load.learner_wait < 0.01:
+        return f"not known: the learner has not run within the last {window}"
+    return ""
 
 
 def _learner(load: Load) -> str:
-    what = f"learner busy {_percent(load.learner_busy)}, rollout workers wait {_percent(load.slot_wait)} of their time"
+    """The cases `learner` and `turns`."""
+    if load.slot_wait <= _NOTABLE:
+        return ""
+    if load.is_synchronous:
+        return (
+            f"synchronous: sampler and learner take turns (the learner is busy {_percent(load.learner_busy)}): "
+            "--async_rl true lets both work at once"
+        )
+    if load.learner_busy <= _MOST:
+        return ""
     threads = [] if load.is_full or load.is_on_gpu else ["more --learner_threads"]
-    return f"{what} for it: try {_one_of([*threads, 'a larger --batch_size', _less_training(load), *_less_work(load)])}"
+    return (
+        f"learner busy {_percent(load.learner_busy)}, rollout workers wait {_percent(load.slot_wait)} of their time "
+        f"for it: try {_one_of(*threads, 'a larger --batch_size', _less_training(load), *_less_work(load))}"
+    )
+
+
+def _cores(load: Load) -> str:
+    if not load.is_full or load.is_crowded:
+        return ""
+    shares = [f"{name} {load.cores[role]:.1f}" for role, name in _PARTS.items() if role in load.cores]
+    if load.of_others > _NOTABLE * load.num_cores:
+        shares.append(f"other programs {load.of_others:.1f}")
+    most = max(load.cores, key=load.cores.__getitem__)
+    if most == "rollout":
+        remedies = "more cores, or a faster environment"
+    elif most == "player":
+        remedies = _one_of(*_FEWER_PLAYERS, "more cores")
+    elif load.is_on_gpu:
+        remedies = "more cores, or a smaller model"
+    else:
+        turns = ["a larger --batch_size", _less_training(load)] if most == "learner" else ["more --num_envs_per_worker"]
+        remedies = _one_of(*turns, "a smaller model", "more cores", "a GPU")
+    return f"the cores are all in use ({', '.join(shares)} of {load.num_cores}): try {remedies}"
+
+
+def _sampler(load: Load) -> str:
+    """The cases from `uneven` on."""
+    waits_for_actions = f"rollout workers wait {_percent(load.rollout_wait)} of their time for"
+    if load.slot_wait > max(_NOTABLE, load.rollout_wait) and load.learner_wait > _NOTABLE:
+        return (
+            f"rollout workers wait {_percent(load.slot_wait)} of their time for slots while the learner waits "
+            f"{_percent(load.learner_wait)} of its for data: --extra_slots evens it out, at the cost of lag"
+        )
+    if load.rollout_wait > _NOTABLE and load.player_busy > max(_MOST, load.policy_busy):
+        remedies = _one_of("more --num_envs_per_worker", *_FEWER_PLAYERS)
+        return f"player worker busy {_percent(load.player_busy)}, {waits_for_actions} actions: try {remedies}"
+    if load.rollout_wait > _NOTABLE and load.policy_busy > _MOST:
+        remedies = _one_of("more --num_envs_per_worker", "more --policy_workers_per_policy", *_less_work(load))
+        return f"inference busy {_percent(load.policy_busy)}, {waits_for_actions} it: try {remedies}"
+    if load.rollout_wait > _NOTABLE:
+        return (
+            f"{waits_for_actions} actions, {load.actions_per_batch:.1f} at once, though inference is busy only "
+            f"{_percent(load.policy_busy)}: try more --num_envs_per_worker"
+        )
+    if load.rollout_busy > _MOST and load.learner_wait > _NOTABLE:
+        return (
+            f"rollout workers busy {_percent(load.rollout_busy)}, the learner waits {_percent(load.learner_wait)} of "
+            f"its time for them, {_percent(load.cores_in_use)} of the cores are in use: try more --num_workers"
+        )
+    return "none: no part waits much for another"
 
 
 def _less_training(load: Load) -> str:
@@ -149,110 +202,10 @@ def _less_work(load: Load) -> list[str]:
     return ["a smaller model"] if load.is_on_gpu else ["a smaller model", "a GPU"]
 
 
-def _one_of(remedies: list[str]) -> str:
+def _one_of(*remedies: str) -> str:
     *others, last = remedies
     return f"{', '.join(others)} or {last}"
 
 
-def _turns(load: Load) -> str:
-    return (
-        f"synchronous: sampler and learner take turns (the learner is busy {_percent(load.learner_busy)}): "
-        "--async_rl true lets both work at once"
-    )
-
-
-def _cores(load: Load) -> str:
-    shares = [f"{name} {load.cores[role]:.1f}" for role, name in _PARTS.items() if role in load.cores]
-    if load.of_others > _NOTABLE * load.num_cores:
-        shares.append(f"other programs {load.of_others:.1f}")
-    what = f"the cores are all in use ({', '.join(shares)} of {load.num_cores})"
-    most = max(load.cores, key=load.cores.__getitem__)
-    if most == "rollout":
-        return f"{what}: try more cores, or a faster environment"
-    if most == "player":
-        return f"{what}: try {_one_of([*_FEWER_PLAYERS, 'more cores'])}"
-    if load.is_on_gpu:
-        return f"{what}: try more cores, or a smaller model"
-    turns = ["a larger --batch_size", _less_training(load)] if most == "learner" else ["more --num_envs_per_worker"]
-    return f"{what}: try {_one_of([*turns, 'a smaller model', 'more cores', 'a GPU'])}"
-
-
-def _uneven(load: Load) -> str:
-    return (
-        f"rollout workers wait {_percent(load.slot_wait)} of their time for slots while the learner waits "
-        f"{_percent(load.learner_wait)} of its for data: --extra_slots evens it out, at the cost of lag"
-    )
-
-
-def _players(load: Load) -> str:
-    return (
-        f"player worker busy {_percent(load.player_busy)}, rollout workers wait {_percent(load.rollout_wait)} of their "
-        f"time for actions: try {_one_of(['more --num_envs_per_worker', *_FEWER_PLAYERS])}"
-    )
-
-
-def _inference(load: Load) -> str:
-    remedies = ["more --num_envs_per_worker", "more --policy_workers_per_policy", *_less_work(load)]
-    return (
-        f"inference busy {_percent(load.policy_busy)}, rollout workers wait {_percent(load.rollout_wait)} of their "
-        f"time for it: try {_one_of(remedies)}"
-    )
-
-
-def _latency(load: Load) -> str:
-    return (
-        f"rollout workers wait {_percent(load.rollout_wait)} of their time for actions, {load.actions_per_batch:.1f} "
-        f"at once, though inference is busy only {_percent(load.policy_busy)}: try more --num_envs_per_worker"
-    )
-
-
-def _environments(load: Load) -> str:
-    return (
-        f"rollout workers busy {_percent(load.rollout_busy)}, the learner waits {_percent(load.learner_wait)} of its "
-        f"time for them, {_percent(load.cores_in_use)} of the cores are in use: try more --num_workers"
-    )
-
-
-def _slow(load: Load) -> str:
-    cores = f"more --num_workers ({_percent(load.cores_in_use)} of the cores are in use), or "
-    return (
-        f"rollout workers busy {_percent(load.rollout_busy)}, and the learner has ended no iteration within the last "
-        f"{_window(load)}: try "
-        f"{'' if load.is_full else cores}a lower --num_batches_per_epoch, for more updates of fewer steps"
-    )
-
-
-def _window(load: Load) -> str:
-    return "minute" if load.window_s >= _MINUTE_S else f"{max(1.0, load.window_s):.0f} s"
-
-
-_RULES = (
-    _Rule("slow", lambda load: not load.has_iteration and load.rollout_busy > _MOST, _slow),
-    _Rule(
-        "starting",
-        lambda load: load.learner_busy + load.learner_wait < 0.01,
-        lambda load: f"not known: the learner has not run within the last {_window(load)}",
-    ),
-    _Rule("ranks", _has_slow_rank, _ranks),
-    _Rule(
-        "learner",
-        lambda load: not load.is_synchronous and load.slot_wait > _NOTABLE and load.learner_busy > _MOST,
-        _learner,
-    ),
-    _Rule("turns", lambda load: load.is_synchronous and load.slot_wait > _NOTABLE, _turns),
-    _Rule("cores", lambda load: load.is_full and not load.is_crowded, _cores),
-    _Rule(
-        "uneven",
-        lambda load: load.slot_wait > max(_NOTABLE, load.rollout_wait) and load.learner_wait > _NOTABLE,
-        _uneven,
-    ),
-    _Rule(
-        "players",
-        lambda load: load.rollout_wait > _NOTABLE and load.player_busy > max(_MOST, load.policy_busy),
-        _players,
-    ),
-    _Rule("inference", lambda load: load.rollout_wait > _NOTABLE and load.policy_busy > _MOST, _inference),
-    _Rule("latency", lambda load: load.rollout_wait > _NOTABLE, _latency),
-    _Rule("environments", lambda load: load.rollout_busy > _MOST and load.learner_wait > _NOTABLE, _environments),
-    _Rule("balanced", lambda load: True, lambda load: "none: no part waits much for another"),
-)
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

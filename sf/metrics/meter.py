@@ -87,10 +87,6 @@ class Machine:
     def most_busy(self) -> int:
         return self.num_cores or len(self.cores)
 
-    @property
-    def has_quota(self) -> bool:
-        return self.most_busy < len(self.cores)
-
 
 @dataclass(frozen=True)
 class Moment:
@@ -138,15 +134,17 @@ class Window:
         return shares
 
     def cores_in_use(self) -> dict[str, float]:
-        """How many cores each role keeps busy, and the share of all that is in use by whatever program; by the name in
-        a record."""
+        """Returns how many cores each role keeps busy, and the share of all in use, by the names in a record."""
         then, now = self._then.cpu, self._now.cpu
         # The sum loses what a process has used when it dies.
         of_role = {role: max(0.0, now.of_role[role] - then.of_role[role]) / self.seconds for role in self._roles}
         of_machine = (now.of_machine - then.of_machine) / self.seconds
-        in_use = sum(of_role.values()) if self._machine.has_quota else of_machine  # a quota is for this run
+        machine = self._machine
+        in_use = (
+            sum(of_role.values()) if machine.most_busy < len(machine.cores) else of_machine
+        )  # a quota is for this run
         return {
-            "cores/in_use_share": min(1.0, in_use / max(1, self._machine.most_busy)),
+            "cores/in_use_share": min(1.0, in_use / max(1, machine.most_busy)),
             **{f"cores/{role}": cores for role, cores in of_role.items()},
         }
 

@@ -145,6 +145,7 @@ class Progress:
     def record(self) -> dict[str, Any]:
         """One flat record. Shares and rates cover the time since the last one."""
         window = self._meter.look()
+        added, self._added = self._added, {}
         return {
             **self._totals(window),
             "sampled_env_frames_per_second": window.rate("rollout") * self.frameskip,
@@ -153,7 +154,7 @@ class Progress:
             **self._means(),
             **window.shares(self.num_policies),
             **window.cores_in_use(),
-            **self._taken_additions(),
+            **added,
         }
 
     def outlook(self) -> Outlook:
@@ -196,10 +197,6 @@ class Progress:
         if self._first_trained is not None or not self.num_steps_before_update:
             return ""
         return first_update(self.num_steps_before_update, *self._meter.sampled())
-
-    def _taken_additions(self) -> dict[str, Any]:
-        taken, self._added = self._added, {}
-        return taken
 
     def _totals(self, window: Window) -> dict[str, Any]:
         return {

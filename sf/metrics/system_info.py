@@ -25,10 +25,8 @@ _GIT_TIMEOUT_S = 5.0
 def record_start(run_dir: RunDir) -> None:
     """Add an entry for this start. Raises ValueError where the directory cannot be written."""
     entries = [*read_starts(run_dir), system_info()]
-    try:
+    with run_dir.refused_if_unwritable():
         write_atomically(run_dir.system, (text_files.dumps(entries, indent=2) + "\n").encode())
-    except OSError as error:
-        raise ValueError(f"{run_dir.path} cannot hold a run ({error}): name another --train_dir") from None
 
 
 def read_starts(run_dir: RunDir) -> list[dict[str, Any]]:

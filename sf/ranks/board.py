@@ -54,10 +54,7 @@ class Board:
 
 
 class StoreBoard(Board):
-    """The lines of several ranks.
-
-    A thread writes and reads them, for which nobody waits: a store on a machine that has vanished does not answer.
-    """
+    """The lines of several ranks. A thread exchanges them: a store on a machine that has vanished does not answer."""
 
     def __init__(self, store: Store, place: Place, timeout_s: float) -> None:
         """store: of these ranks alone. timeout_s: for so long a line may stand still."""
@@ -90,33 +87,29 @@ class StoreBoard(Board):
         if now - self._exchanged_at > self._timeout_s:
             return f"the store of torchrun has not answered for {now - self._exchanged_at:.0f} s (--rank_timeout_s)"
         for rank, changed_at in self._changed_at.items():
-            failure = self._lines.get(rank, {}).get("failure")
-            if failure:
-                return f"rank {rank} on {self.host(rank)} has failed: {failure}"
-            if now - changed_at > self._timeout_s and not self._lines.get(rank, {}).get("has_ended", False):
-                where = f"rank {rank} on {self.host(rank)}"
+            line, where = self._lines.get(rank, {}), f"rank {rank} on {self.host(rank)}"
+            if line.get("failure"):
+                return f"{where} has failed: {line['failure']}"
+            if now - changed_at > self._timeout_s and not line.get("has_ended", False):
                 return f"{where} has not been heard of for {now - changed_at:.0f} s (--rank_timeout_s)"
         return None
 
     def wait_for_all(self, word: str, patience_s: float) -> None:
-        def is_there() -> bool:
-            lines = (self._lines.get(rank, {}) for rank in self._changed_at)
-            return all(word in line or line.get("has_ended", False) for line in lines)
-
         with self._lines_change:
-            self._lines_change.wait_for(is_there, patience_s)
+            self._lines_change.wait_for(lambda: self._all_have(word), patience_s)
 
     def final_status(self, patience_s: float) -> int | None:
         def final() -> int | None:
             return next((line["status"] for line in self._lines.values() if line.get("status") in _FINAL), None)
 
-        def is_known() -> bool:
-            lines = [self._lines.get(rank, {}) for rank in self._changed_at]
-            return final() is not None or all("failure" in line or line.get("has_ended", False) for line in lines)
-
         with self._lines_change:
-            self._lines_change.wait_for(is_known, patience_s)
+            self._lines_change.wait_for(lambda: final() is not None or self._all_have("failure"), patience_s)
             return final()
+
+    def _all_have(self, word: str) -> bool:
+        """Returns whether each other rank has this word in its line, or has ended."""
+        lines = (self._lines.get(rank, {}) for rank in self._changed_at)
+        return all(word in line or line.get("has_ended", False) for line in lines)
 
     def close(self) -> None:
         self.post(has_ended=True)

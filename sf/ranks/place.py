@@ -99,8 +99,7 @@ class Place:
             os.sched_setaffinity(0, own)
 
     def config_of(self, run: Config) -> Config:
-        """The configuration of this rank: it draws other numbers than the first, and leaves to that one what is done
-        once."""
+        """Returns that of this rank: it draws other numbers than the first, which alone does what is done once."""
         if self.is_first:
             return run
         return run.replace(

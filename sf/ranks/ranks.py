@@ -77,10 +77,7 @@ def _address(name: str) -> str | None:
 
 
 class Ranks:
-    """One learner alone.
-
-    rank: from 0 to size - 1.
-    """
+    """One learner alone. rank: from 0 to size - 1."""
 
     rank = 0
     size = 1
@@ -95,10 +92,7 @@ class Ranks:
         return data
 
     def joined(self, network: nn.Module) -> nn.Module:
-        """The same network, whose gradients after a backward pass are the mean of those of all ranks.
-
-        All ranks begin with the weights of the first.
-        """
+        """Returns the network with gradients that are means over all ranks. All begin with the weights of the first."""
         return network
 
     def have_the_same(self, numbers: Tensor) -> bool:
@@ -158,7 +152,8 @@ class DistributedRanks(Ranks):
         if self._device.type != "cpu":
             options["device_ids"] = [self._device]
         # Each step of a network that leaves parameters out would wait for their gradients. To look for them takes time.
-        options["find_unused_parameters"] = _has_parts_of_a_user(network)
+        modules = {type(part).__module__.partition(".")[0] for part in network.modules()}
+        options["find_unused_parameters"] = not modules <= {"sf", "torch"}  # a user's own may leave some out
         result = joined(network, **options)
         if self._compresses_gradients:
             result.register_comm_hook(None, _as_bfloat16)
@@ -184,13 +179,8 @@ class DistributedRanks(Ranks):
             self._store.wait(leaving, _LEAVES_WITHIN)
 
 
-def _has_parts_of_a_user(network: nn.Module) -> bool:
-    return any(type(part).__module__.partition(".")[0] not in ("sf", "torch") for part in network.modules())
-
-
 def _as_bfloat16(state, bucket):
-    """PyTorch's own hook, which it refuses for gloo by its name. There are no types here: it takes none that are
-    strings."""
+    """PyTorch's own hook, which it refuses for gloo by its name. It takes no types that are strings."""
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import (  # noqa: PLC0415  slow to import
         bf16_compress_hook,
     )

@@ -86,24 +86,20 @@ def meet(place: Place, config: Config, resolved: Mapping[str, Any], folder: Path
     on all. folder: for what ranks write, in the directory of all runs. Raises UsageError where a rank was started with
     other flags than the first, or does not come.
     """
-    try:
-        return _meet(place, config, resolved, folder)
-    except RuntimeError as error:  # of the store
-        raise UsageError(f"the ranks cannot meet at {os.environ['MASTER_ADDR']}: {error}".partition("\n")[0]) from None
-
-
-def _meet(place: Place, config: Config, resolved: Mapping[str, Any], folder: Path) -> Rendezvous:
-    shared = connect(place, is_parent=True)
-    name = name_of_rendezvous(shared, place.rank, place.size)
-    store = PrefixStore(f"sf/{name}", shared)
     path = folder / "rendezvous"
     own = json.dumps({**config.flat(), **resolved}, default=str)
-    if place.is_first:
-        _write(path, name)
-        store.set("flags", own)
-    _require_same_flags(place.rank, json.loads(own), json.loads(store.get("flags")))
-    sees_disk = path.is_file() and not path.is_symlink() and path.read_text(errors="replace") == name
-    _wait_for_all(store, place)
+    try:
+        shared = connect(place, is_parent=True)
+        name = name_of_rendezvous(shared, place.rank, place.size)
+        store = PrefixStore(f"sf/{name}", shared)
+        if place.is_first:
+            _write(path, name)
+            store.set("flags", own)
+        _require_same_flags(place.rank, json.loads(own), json.loads(store.get("flags")))
+        sees_disk = path.is_file() and not path.is_symlink() and path.read_text(errors="replace") == name
+        _wait_for_all(store, place)
+    except RuntimeError as error:  # of the store
+        raise UsageError(f"the ranks cannot meet at {os.environ['MASTER_ADDR']}: {error}".partition("\n")[0]) from None
     return Rendezvous(store, name, sees_disk)
 
 
@@ -124,10 +120,7 @@ def name_of_rendezvous(store: Store, rank: int, size: int) -> str:
 
 
 def most_saved(store: Store, place: Place, own: SavedRun) -> SavedRun:
-    """The newest of what the ranks have: the run is the same for all, and a new one has a new id.
-
-    Raises UsageError where two ranks have different runs.
-    """
+    """Returns the newest of what the ranks have, and the id of the run. Raises UsageError for different runs."""
     keys = [f"saved/{rank}" for rank in range(place.size)]
     word = {"run_id": own.run_id, "env_steps": list(own.env_steps), "new_id": new_run_id(), "where": own.where}
     store.set(keys[place.rank], json.dumps(word))

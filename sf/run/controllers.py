@@ -22,18 +22,12 @@ from sf.storage.checkpoint import Checkpoint
 
 
 class Controllers:
-    """Holds the controllers of a run. One that the run does not have is None.
-
-    orders: sends orders to the evaluator. population: evolves the policies. matchmaker: chooses fixed opponents.
-    """
+    """Holds the controllers of a run, or None for each that it does not have."""
 
     def __init__(
         self, memory: RunMemory, learner_orders: LearnerOrders, resumed_steps: int, progress: Progress
     ) -> None:
-        """resumed_steps: env steps of earlier parts of the run.
-
-        Raises ValueError if a record of earlier decisions is damaged.
-        """
+        """resumed_steps: of earlier parts of the run. Raises ValueError if a record of decisions is damaged."""
         plan, order = memory.plan, learner_orders.order
         evaluation = plan.config.evaluation
         every_env_steps = {
@@ -72,14 +66,11 @@ class Controllers:
         """Finish once no child lives any more."""
         self.orders.end()
         if self.matchmaker is not None:
-            self.matchmaker.end()
+            self.matchmaker.write()
 
 
 def make_matchmaker(memory: RunMemory, progress: Progress, order: Callable[..., None]) -> Matchmaker:
-    """Begin the league in the run directory, or go on with it. order: sends an order to a learner.
-
-    Raises ValueError if its record is damaged, or a player cannot be written there.
-    """
+    """Begin the league in the run directory, or go on with it. Raises ValueError if its record is damaged."""
     plan, seats, run_dir = memory.plan, memory.seats, memory.run_dir.path
     assert seats is not None
     config = plan.config.players

@@ -43,10 +43,7 @@ class Joined:
     store: Store | None = None
 
     def most_saved(self, env_steps: Sequence[int | None], run_id: str | None) -> tuple[Sequence[int | None], str]:
-        """Of each policy, the env steps of the newest checkpoint that any rank has, and the id of the run.
-
-        env_steps, run_id: what this rank has. Raises UsageError where another one has another run.
-        """
+        """Returns the newest env steps of each policy on any rank, and the id of the run. Raises UsageError."""
         if self.store is None:
             return env_steps, run_id or new_run_id()
         where = f"{self.run_dir.path.absolute()} on {socket.gethostname()}"
@@ -91,14 +88,10 @@ def joined(config: Config, plan: Plan) -> Iterator[Joined]:
             status = status_after(error)
             board.post(failure=str(error).partition("\n")[0], status=status)
             if isinstance(error, ChildError) and status == FAILURE:
-                _raise_if_another_would_fail_again(board, str(error))
+                # This rank fails over the end of another, and may end first: the launcher goes by its status.
+                status_of_other = board.final_status(_FINAL_STATUS_WITHIN_S)
+                if status_of_other == USER_ERROR:
+                    raise UsageError(str(error)) from error
+                if status_of_other == FINAL_FAILURE:
+                    raise ChildError(str(error), is_final=True) from error
             raise
-
-
-def _raise_if_another_would_fail_again(board: Board, text: str) -> None:
-    """This rank fails over the end of that one, and may end first: its status is what the launcher goes by."""
-    status = board.final_status(_FINAL_STATUS_WITHIN_S)
-    if status == USER_ERROR:
-        raise UsageError(text)
-    if status == FINAL_FAILURE:
-        raise ChildError(text, is_final=True)

@@ -115,10 +115,11 @@ class Run:
     def run(self) -> dict[str, Any]:
         run = self._plan.config.run
         frameskip = self._plan.spec.frameskip
-        target_frames = self._plan.target_env_steps * frameskip if run.ends_by_steps else None
-        target_seconds = run.most_seconds if run.ends_by_seconds else None
+        target = Target(
+            frames=self._plan.target_env_steps * frameskip if run.ends_by_steps else None,
+            seconds=run.most_seconds if run.ends_by_seconds else None,
+        )
         title = f"{run.env} in {self._run_dir.path}"
-        target = Target(target_frames, target_seconds)
         log = RunLog(self._run_dir.log)
         # A panel would hide what a debugger asks.
         console = OutputConsole(force_interactive=False) if run.serial else None
@@ -129,7 +130,10 @@ class Run:
         ):
             for sentence in startup_messages(self._plan, self._run_dir.path, self._resumed_steps):
                 say(sentence)
-            writer = MetricsWriter(self._run_dir, self._sinks())
+            sinks: list[Sink] = [TensorBoard(self._run_dir, self._plan.config.flat())]
+            if self._plan.config.watch.with_wandb:
+                sinks.append(WandbSink(self._run_dir, self._plan.config))
+            writer = MetricsWriter(self._run_dir, sinks)
             controllers = Controllers(self._memory, self._learner_orders, self._resumed_steps, self._progress)
             orders = controllers.orders
             videos = Videos(orders, self._memory.videos, frameskip, writer)
@@ -178,13 +182,6 @@ class Run:
             raise self._hooks.error
         return summary
 
-    def _sinks(self) -> list[Sink]:
-        config = self._plan.config
-        sinks: list[Sink] = [TensorBoard(self._run_dir, config.flat())]
-        if config.watch.with_wandb:
-            sinks.append(WandbSink(self._run_dir, config))
-        return sinks
-
     def _watch(
         self,
         signals: Signals,
@@ -193,10 +190,7 @@ class Run:
         writer: MetricsWriter,
         display: Display,
     ) -> str | None:
-        """Until all steps are done, a signal arrives, time is up, a hook asks for the end, or a child fails for good.
-
-        Returns the name of the hook that asked.
-        """
+        """Watch until the run ends, whatever the reason. Returns the name of the hook that asked, if one has."""
         run = self._plan.config.run
         record_at = time.monotonic() + run.summaries_every_sec
         best: BestCheckpoints | None = None

@@ -1,7 +1,4 @@
-"""How much memory a run needs, by part, and which flags make each part smaller.
-
-Simulators and libraries come on top.
-"""
+"""How much memory a run needs beside simulators and libraries, and which flags make each part of it smaller."""
 
 from __future__ import annotations
 

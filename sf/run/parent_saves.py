@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from sf.metrics.progress import Progress
@@ -53,26 +51,15 @@ def save_for_learner(memory: RunMemory, policy_id: int) -> Path | None:
     None where nothing was remembered, or another rank saves. Raises OSError where it cannot be written, ValueError
     where there are checkpoints and none is whole.
     """
-    with _directory(memory, policy_id) as checkpoints:
-        if checkpoints is None:
-            return None
-        keep = memory.plan.config.run.keep_checkpoints
-        return save_remembered(memory.recoveries[policy_id], checkpoints, keep)
-
-
-@contextmanager
-def _directory(memory: RunMemory, policy_id: int) -> Iterator[Path | None]:
-    """Of ranks on one disk the first saves; where its parent has gone, whichever of the others is there first.
-
-    None where another one does it.
-    """
-    plan = memory.plan
+    plan, remembered = memory.plan, memory.recoveries[policy_id]
+    run = plan.config.run
     if plan.place.saves:
-        yield memory.checkpoints_of(policy_id)
-        return
-    of_run = RunDir.at(plan.config.run.train_dir, plan.config.run.experiment_name).itself()
+        return save_remembered(remembered, memory.checkpoints_of(policy_id), run.keep_checkpoints)
+    # Of ranks on one disk the first saves; where its parent has gone, whichever of the others is there first.
+    run_dir = RunDir.at(run.train_dir, run.experiment_name).itself()
     try:
-        with said_to(nobody), of_run.locked():
-            yield of_run.checkpoints_of(policy_id, plan.num_policies)
+        with said_to(nobody), run_dir.locked():
+            checkpoints = run_dir.checkpoints_of(policy_id, plan.num_policies)
+            return save_remembered(remembered, checkpoints, run.keep_checkpoints)
     except run_lock.HeldError:
-        yield None
+        return None

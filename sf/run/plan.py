@@ -112,22 +112,14 @@ class Plan:
 
     @property
     def num_steps_before_update(self) -> int:
-        """Env steps that are sampled before the first update of every learner.
-
-        All actors finish their trajectories at about the same time.
-        """
+        """Env steps before the first update of every learner. All actors finish a trajectory at about the same time."""
         needed = self.config.slots_per_iteration * self.num_policies
         return -(-needed // self.num_actors) * self.num_actors * self.config.rollout
 
     @property
     def num_evaluators(self) -> int:
-        evaluation = self.config.evaluation
-        every = (
-            evaluation.eval_every_env_steps,
-            evaluation.video_every_env_steps,
-            evaluation.exploitability_every_env_steps,
-        )
-        return 1 if any(every) else 0
+        of = self.config.evaluation
+        return int(any((of.eval_every_env_steps, of.video_every_env_steps, of.exploitability_every_env_steps)))
 
     @property
     def target_env_steps(self) -> int:

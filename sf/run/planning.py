@@ -19,7 +19,7 @@ from sf.envs import ActionSpec, EnvSpec
 from sf.envs.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
 from sf.evaluation.episode_video import require_drawable
-from sf.evaluation.play.exploitability import require_exploitability
+from sf.evaluation.play.exploitability import information_states, require_no_memory
 from sf.league.players.entrants import Entrant, find_entrants, find_reference
 from sf.league.reference import played
 from sf.learner.batches.symmetric_images import find_symmetries
@@ -69,7 +69,8 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         model = build_model(config.model, spec.obs_space, action)
     if config.evaluation.exploitability_every_env_steps:
         with said_where_slow(f"finding the information states of {config.run.env}"):
-            require_exploitability(config.run.env, config.environment, model.state_size)
+            require_no_memory(model.state_size, "this run")
+            information_states(config.run.env, config.environment)
     require_available(config.learner)
     if config.learner.gradient_workers and device != "cpu":
         raise UsageError(
@@ -81,7 +82,8 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     actors_per_group = sampler.num_envs_per_group * spec.num_agents
     extra_slots = sampler.extra_slots if sampler.async_rl else 0
     num_actors = num_workers * sampler.num_groups_per_worker * actors_per_group
-    entrants = entrants_of(config, spec)
+    run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name).path
+    entrants = _entrants(config, spec, run_dir)
     plan = Plan(
         has_auto_sizes="auto" in (sampler.rollout, config.learner.batch_size),
         config=with_learning_rate(
@@ -102,7 +104,13 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         weight_shapes={name: tuple(tensor.shape) for name, tensor in model.state_dict().items()},
         symmetries=find_symmetries(config, model.state_size),
         entrants=entrants,
-        reference=reference_of(config, entrants),
+        reference=find_reference(
+            config.players.reference_ratings,
+            played(config.run.env, config.environment.kwargs),
+            entrants,
+            run_dir,
+            config.run.restart_behavior == "resume",
+        ),
         why_no_loops=_why_no_loops(config.model.compile, device),
         place=place,
     )
@@ -181,7 +189,7 @@ def _check_descriptors(plan: Plan) -> None:
         )
 
 
-def entrants_of(config: Config, spec: EnvSpec) -> Mapping[str, Entrant]:
+def _entrants(config: Config, spec: EnvSpec, run_dir: Path) -> Mapping[str, Entrant]:
     """By their names in the pool. Raises ValueError where one cannot play, or nobody plays against anybody."""
     if not config.players.with_players:
         return {}
@@ -190,10 +198,8 @@ def entrants_of(config: Config, spec: EnvSpec) -> Mapping[str, Entrant]:
             f"past_share is {config.players.past_share}, but {config.run.env} has one agent, so there is nobody to "
             "play against: leave it out"
         )
-    run = config.run
-    entrants = find_entrants(
-        config.players.players, run.env, config.environment, spec, _run_dir(config), run.trust, _resumes(config)
-    )
+    run, resumes = config.run, config.run.restart_behavior == "resume"
+    entrants = find_entrants(config.players.players, run.env, config.environment, spec, run_dir, run.trust, resumes)
     weights = config.players.opponent_weights
     if weights and len(weights) != len(entrants):
         raise UsageError(
@@ -201,17 +207,3 @@ def entrants_of(config: Config, spec: EnvSpec) -> Mapping[str, Entrant]:
             "several policies is among them: name a checkpoint of each policy"
         )
     return entrants
-
-
-def reference_of(config: Config, entrants: Mapping[str, Entrant]) -> Mapping[str, float]:
-    """See `sf.league.players.entrants.find_reference`."""
-    what = played(config.run.env, config.environment.kwargs)
-    return find_reference(config.players.reference_ratings, what, entrants, _run_dir(config), _resumes(config))
-
-
-def _resumes(config: Config) -> bool:
-    return config.run.restart_behavior == "resume"
-
-
-def _run_dir(config: Config) -> Path:
-    return RunDir.at(config.run.train_dir, config.run.experiment_name).path

@@ -23,10 +23,7 @@ _SUMMARIES_WITHIN_S = 5.0
 
 
 class RanksReport:
-    """Between the parent of a rank and the board of all.
-
-    has_signalled_rank: a signal has asked one of them to end.
-    """
+    """Between the parent of a rank and the board of all. has_signalled_rank: a signal has asked one to end."""
 
     def __init__(
         self, place: Place, board: Board, hangs_after_s: float = math.inf, shaping: SharedArrays | None = None
@@ -52,10 +49,8 @@ class RanksReport:
         self._board.post(learners=learners)
         now, lines = time.monotonic(), self._board.lines()
         for policy_id, own in enumerate(learners):
-            of_all = [
-                tuple(own),
-                *(tuple(line["learners"][policy_id]) for line in lines.values() if "learners" in line),
-            ]
+            of_others = (tuple(line["learners"][policy_id]) for line in lines.values() if "learners" in line)
+            of_all = [tuple(own), *of_others]
             are_held_up = len(of_all) == self._place.size and all(is_held_up for is_held_up, _ in of_all)
             if not are_held_up or self._held_up.get(policy_id, (None, 0.0))[0] != of_all:
                 self._held_up[policy_id] = of_all, now

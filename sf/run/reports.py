@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from sf.config import Config
@@ -15,33 +16,7 @@ from sf.metrics.advice import StaleData
 from sf.metrics.progress import Progress
 from sf.run.ranks_report import RanksReport
 from sf.system.messages import say
-from sf.system.processes.reports import (
-    BestSaved,
-    EnvFault,
-    Episodes,
-    Evaluated,
-    Exploited,
-    Failed,
-    Filmed,
-    GivenUp,
-    HasWeights,
-    Killed,
-    LearnerFinished,
-    LearnerReady,
-    MatchesPlayed,
-    PlayerFailed,
-    RankWaits,
-    Remark,
-    Replaced,
-    Report,
-    RolledBack,
-    Saved,
-    SavedFor,
-    SaveFailed,
-    Say,
-    Trained,
-    Unreported,
-)
+from sf.system.processes import reports
 
 _MOST_PLACES = 20  # in the code of environments, of whose faults a traceback is shown
 
@@ -59,111 +34,107 @@ class Source(Protocol):
     def idx(self) -> int: ...
 
     @property
-    def error(self) -> Failed | None: ...
+    def error(self) -> reports.Failed | None: ...
 
     def cause_of_death(self) -> str: ...
 
 
+@dataclass
 class ReportHandler:
     """Handles reports. Reports of other kinds than those below are for the supervisor alone."""
 
-    def __init__(
-        self,
-        progress: Progress,
-        frameskip: int,
-        orders: EvaluatorOrders,
-        evaluations: Evaluations,
-        videos: Videos,
-        population: Population | None = None,
-        matchmaker: Matchmaker | None = None,
-        stale_data: Callable[[], StaleData] = lambda: StaleData(Config(), has_auto_sizes=False),
-        ranks: RanksReport | None = None,
-    ) -> None:
-        self._progress = progress
-        self._frameskip = frameskip
-        self._orders = orders
-        self._evaluations = evaluations
-        self._videos = videos
-        self._population = population
-        self._matchmaker = matchmaker
-        self._ranks = ranks
-        self._stale_data = defaultdict[int, StaleData](stale_data)  # by policy
+    progress: Progress
+    frameskip: int
+    orders: EvaluatorOrders
+    evaluations: Evaluations
+    videos: Videos
+    population: Population | None = None
+    matchmaker: Matchmaker | None = None
+    stale_data: Callable[[], StaleData] = lambda: StaleData(Config(), has_auto_sizes=False)
+    ranks: RanksReport | None = None
+
+    def __post_init__(self) -> None:
+        self._stale_data = defaultdict[int, StaleData](self.stale_data)  # by policy
         self._places_said: set[str] = set()  # of faults
         self._remarks_said: set[str] = set()  # what they were about
         self._deaths_said: set[str] = set()  # of children, with their tracebacks
         self._are_env_deaths_said = False  # of workers whose environments fail again and again
 
-    def handle(self, child: Source, report: Report) -> None:  # noqa: PLR0912, PLR0915  a case is a kind
-        name, progress = child.name, self._progress
+    def handle(self, child: Source, report: reports.Report) -> None:  # noqa: PLR0912, PLR0915  a case is a kind
+        name, progress = child.name, self.progress
         match report:
             # While it trains
-            case LearnerReady():
+            case reports.LearnerReady():
                 self._learner_ready(child, report)
-            case Episodes(episodes, lost_episodes, absent):
+            case reports.Episodes(episodes, lost_episodes, absent):
                 progress.add_episodes(episodes, child.idx, absent)
                 progress.num_lost_episodes += lost_episodes
                 unreported = progress.unreported_objective.see(progress.policies)
                 if unreported is not None:
                     say(unreported)
-            case Trained(env_steps, metrics):
+            case reports.Trained(env_steps, metrics):
                 progress.add_training(child.idx, env_steps, metrics)
-                self._say_if_any(name, self._stale_data[child.idx].see(time.monotonic(), metrics))
+                stale = self._stale_data[child.idx].see(time.monotonic(), metrics)
+                if stale is not None:
+                    say(f"{name}: {stale}")
                 self._say_if_clipped(name, metrics.get("clipped_reward_share", 0.0))
-            case HasWeights(weights_event):
-                if self._matchmaker is not None:  # evolution may have sent newer ones already
-                    self._matchmaker.learner_has(child.idx, weights_event)
-            case RankWaits(wait_shares, lost_steps):
-                assert self._ranks is not None
-                self._ranks.note_waits(child.idx, wait_shares)
+            case reports.HasWeights(weights_event):
+                if self.matchmaker is not None:  # evolution may have sent newer ones already
+                    self.matchmaker.learner_has(child.idx, weights_event)
+            case reports.RankWaits(wait_shares, lost_steps):
+                assert self.ranks is not None
+                self.ranks.note_waits(child.idx, wait_shares)
                 self._lose(lost_steps)
-            case Say(text):
+            case reports.Say(text):
                 say(f"{name}: {text}")
-            case Remark():
-                self._remark(report)
-            case Saved(path):
+            case reports.Remark(about, text):
+                self._remark(about, text)
+            case reports.Saved(path):
                 progress.note_checkpoint(path)
                 say(f"{name}: saved {path}")
-            case SaveFailed(message):
+            case reports.SaveFailed(message):
                 say(f"{name}: no checkpoint ({message}); the save is tried again")
-            case RolledBack():
-                self._rolled_back(child, report)
+            case reports.RolledBack():
+                frames = self._lose(report.lost_steps)
+                say(f"{name}: {report.text}; training on {frames:,} frames is lost")
+                self._learner_has(child, report.weights_event)
             # Evaluation
-            case Evaluated():
-                self._evaluations.evaluated(report)
-            case Exploited():
-                self._evaluations.exploited(report)
-            case Filmed():
-                self._videos.filmed(report)
-            case BestSaved(path):
+            case reports.Evaluated():
+                self.evaluations.evaluated(report)
+            case reports.Exploited():
+                self.evaluations.exploited(report)
+            case reports.Filmed():
+                self.videos.filmed(report)
+            case reports.BestSaved(path):
                 say(f"{name}: saved {path}")
-            case GivenUp():
+            case reports.GivenUp():
                 self._given_up(report)
             # Matches
-            case MatchesPlayed(matches):
-                assert self._matchmaker is not None
-                self._matchmaker.results.note(matches)
-            case PlayerFailed(player, text):
-                assert self._matchmaker is not None
-                self._matchmaker.player_failed(player, text)
+            case reports.MatchesPlayed(matches):
+                assert self.matchmaker is not None
+                self.matchmaker.results.note(matches)
+            case reports.PlayerFailed(player, text):
+                assert self.matchmaker is not None
+                self.matchmaker.player_failed(player, text)
             # Faults
-            case EnvFault():
+            case reports.EnvFault():
                 self._fault(child, report)
-            case Replaced():
+            case reports.Replaced():
                 self._replaced(child, report)
-            case Unreported(lost_episodes):
+            case reports.Unreported(lost_episodes):
                 progress.num_lost_episodes += lost_episodes
             # The end
-            case LearnerFinished(env_steps, is_signalled):
+            case reports.LearnerFinished(env_steps, is_signalled):
                 progress.policies[child.idx].env_steps = env_steps
-                if self._ranks is not None and is_signalled:
-                    self._ranks.has_signalled_rank = True
-            case Killed():
+                if self.ranks is not None and is_signalled:
+                    self.ranks.has_signalled_rank = True
+            case reports.Killed():
                 say(f"{name}: did not stop when asked to, killed")
-            case SavedFor():
+            case reports.SavedFor():
                 self._saved_for(child, report)
 
-    def _learner_ready(self, child: Source, report: LearnerReady) -> None:
-        is_first = self._progress.resume(child.idx, report.env_steps, report.seconds_before)
+    def _learner_ready(self, child: Source, report: reports.LearnerReady) -> None:
+        is_first = self.progress.resume(child.idx, report.env_steps, report.seconds_before)
         self._learner_has(child, report.weights_event)
         if is_first:
             return
@@ -172,35 +143,26 @@ class ReportHandler:
 
     def _learner_has(self, child: Source, weights_event: int) -> None:
         """Who decides over weights learns which of the decisions have arrived."""
-        for decider in (self._population, self._matchmaker):
+        for decider in (self.population, self.matchmaker):
             if decider is not None:
                 decider.learner_has(child.idx, weights_event)
-
-    def _say_if_any(self, name: str, sentence: str | None) -> None:
-        if sentence is not None:
-            say(f"{name}: {sentence}")
 
     def _say_if_clipped(self, name: str, share: float) -> None:
         """Warns once of each learner whose rewards are clipped. share: of its rewards."""
         if share > 0:
-            text = (
+            self._remark(
+                f"clipped rewards of {name}",
                 f"{name}: --reward_clip changes {share:.1%} of the rewards, and all that it changes look alike to the "
-                "learner: --reward_clip 0 leaves them as they are"
+                "learner: --reward_clip 0 leaves them as they are",
             )
-            self._remark(Remark(f"clipped rewards of {name}", text))
 
-    def _remark(self, report: Remark) -> None:
-        if report.about not in self._remarks_said:
-            self._remarks_said.add(report.about)
-            say(report.text)
+    def _remark(self, about: str, text: str) -> None:
+        if about not in self._remarks_said:
+            self._remarks_said.add(about)
+            say(text)
 
-    def _rolled_back(self, child: Source, report: RolledBack) -> None:
-        frames = self._lose(report.lost_steps)
-        say(f"{child.name}: {report.text}; training on {frames:,} frames is lost")
-        self._learner_has(child, report.weights_event)
-
-    def _fault(self, child: Source, report: EnvFault) -> None:
-        self._progress.num_env_faults += report.count
+    def _fault(self, child: Source, report: reports.EnvFault) -> None:
+        self.progress.num_env_faults += report.count
         if report.place in self._places_said or len(self._places_said) > _MOST_PLACES:
             return
         self._places_said.add(report.place)
@@ -210,12 +172,12 @@ class ReportHandler:
         lines = [f"{child.name}: an environment failed and was rebuilt: {report.message}", report.traceback]
         say("\n".join(line for line in lines if line is not None))
 
-    def _replaced(self, child: Source, report: Replaced) -> None:
-        self._progress.num_restarts += 1
-        self._progress.num_lost_episodes += report.lost_episodes
+    def _replaced(self, child: Source, report: reports.Replaced) -> None:
+        self.progress.num_restarts += 1
+        self.progress.num_lost_episodes += report.lost_episodes
         if child.role == "evaluator":
-            self._orders.done()
-            self._videos.remove_unfinished()
+            self.orders.done()
+            self.videos.remove_unfinished()
         is_env_death = child.error is not None and child.error.traceback is None
         if is_env_death and self._are_env_deaths_said:
             return
@@ -232,16 +194,15 @@ class ReportHandler:
         self._deaths_said.add(cause)
         return text
 
-    def _given_up(self, report: GivenUp) -> None:
+    def _given_up(self, report: reports.GivenUp) -> None:
         """On the evaluator."""
-        selects = "; from now on, returns in training select the best checkpoint"
-        selects = selects if self._orders.has_evaluations else ""
-        say(f"{report.text}\nThe run continues without {self._orders.words}{selects}")
-        self._orders.given_up()
-        self._videos.remove_unfinished()
+        selects = "; from now on, returns in training select the best checkpoint" if self.orders.has_evaluations else ""
+        say(f"{report.text}\nThe run continues without {self.orders.words}{selects}")
+        self.orders.given_up()
+        self.videos.remove_unfinished()
 
-    def _saved_for(self, child: Source, report: SavedFor) -> None:
-        frames = self._lose(max(0, self._progress.policies[child.idx].env_steps - report.env_steps))
+    def _saved_for(self, child: Source, report: reports.SavedFor) -> None:
+        frames = self._lose(max(0, self.progress.policies[child.idx].env_steps - report.env_steps))
         say(
             f"{child.name}: {child.cause_of_death()}, and could not save; the run resumes from {report.path}, and "
             f"training on the last {frames:,} frames is lost"
@@ -249,6 +210,6 @@ class ReportHandler:
 
     def _lose(self, env_steps: int) -> int:
         """Count them as lost; returns the frames."""
-        frames = env_steps * self._frameskip
-        self._progress.num_lost_frames += frames
+        frames = env_steps * self.frameskip
+        self.progress.num_lost_frames += frames
         return frames

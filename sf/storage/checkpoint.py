@@ -51,6 +51,11 @@ class Checkpoint:
     tensors: dict[str, Tensor]
     state: dict[str, Any]
 
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """Returns the weights by their names in the model."""
+        return {name[len(MODEL) :]: tensor for name, tensor in self.tensors.items() if name.startswith(MODEL)}
+
 
 def save(directory: Path, checkpoint: Checkpoint, at_env_steps: int, keep: int) -> Path:
     """Write a checkpoint, then remove all but the latest `keep`. Only one process may write to a directory.
@@ -81,10 +86,7 @@ def latest(directory: Path) -> Path | None:
 
 
 def load_latest(directory: Path) -> tuple[Path, Checkpoint]:
-    """The newest whole checkpoint, for readers: the run may still be writing.
-
-    Raises ValueError where there is none. The user is told of broken ones, which are left alone.
-    """
+    """Reads the newest whole checkpoint while the run may write. Raises ValueError without one."""
     _require_folder(directory)
     for path in newest_first(directory):
         try:

@@ -12,6 +12,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from sf.storage import text_files
@@ -26,8 +27,9 @@ def require_writable(flag: str, path: Path, *, is_named: bool = True, instead: s
         path.parent.mkdir(parents=True, exist_ok=True)
         if not is_named:
             text_files.require_file(path)
-        if _is_directory(path):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with suppress(FileNotFoundError):
+            if stat.S_ISDIR(path.stat().st_mode):  # unlike is_dir, stat refuses a name that no file can have
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not _is_special(path):
             tempfile.TemporaryFile(dir=_followed(path).parent).close()
     except OSError as error:
@@ -35,10 +37,7 @@ def require_writable(flag: str, path: Path, *, is_named: bool = True, instead: s
 
 
 def write(flag: str, path: Path, data: bytes, *, is_named: bool = True, instead: str | None = None) -> None:
-    """Readers see the old file or the new one, whole, also after a crash.
-
-    Raises ValueError where it cannot be written.
-    """
+    """Write a file, of which readers see the old or the new one, whole. Raises ValueError where that fails."""
     if not is_named:
         text_files.require_file(path)
     try:
@@ -65,14 +64,6 @@ def write_folder(flag: str, folder: Path, files: Mapping[str, bytes]) -> None:
 def is_full(error: BaseException | None) -> bool:
     """Returns whether a disk, or the share of it that a user has, has no room."""
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-def _is_directory(path: Path) -> bool:
-    """Raises OSError for a name that no file can have."""
-    try:
-        return stat.S_ISDIR(path.stat().st_mode)
-    except FileNotFoundError:
-        return False
 
 
 def _followed(path: Path) -> Path:

@@ -154,7 +154,7 @@ class RunDir:
         flags = {name: value for name, value in config.flat().items() if name not in NOT_SAVED}
         text = flags_text(flags)
         is_run = is_file(self.config)
-        try:
+        with self.refused_if_unwritable():
             left_over = _left_over_beside(self.config)
             if not is_run and self.path.exists() and set(self.path.iterdir()) - left_over:
                 raise ValueError(
@@ -172,9 +172,15 @@ class RunDir:
             except BaseException:  # Ctrl-C, too
                 earlier.put_back()
                 raise
+        return earlier
+
+    @contextmanager
+    def refused_if_unwritable(self) -> Iterator[None]:
+        """Raises ValueError where something cannot be written in the block."""
+        try:
+            yield
         except OSError as error:
             raise ValueError(f"{self.path} cannot hold a run ({error}): name another --train_dir") from None
-        return earlier
 
     def remove_summary(self) -> None:
         """That of an earlier start: it tells how that one ended, and the run may be killed now."""
@@ -222,10 +228,7 @@ def _left_over_beside(path: Path) -> set[Path]:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Readers see the old file or the new one, whole, also after a crash. Makes missing directories.
-
-    Raises OSError, after it has removed what it wrote, if it can.
-    """
+    """Readers see the old file or the new one, whole, also after a crash. Makes missing directories. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _written_beside(path, data) as temporary:
         temporary.rename(path)

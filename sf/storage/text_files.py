@@ -46,7 +46,7 @@ def _finite(value: Any) -> Any:
 
 def open_to_append(path: Path) -> BinaryIO:
     """Unbuffered. Raises OSError, also where it is a link."""
-    return open(path, "ab", buffering=0, opener=_opener)
+    return open(path, "ab", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666))
 
 
 def append_whole(file: BinaryIO, data: bytes) -> None:
@@ -67,10 +67,7 @@ def require_file(path: Path) -> None:
 
 
 def require_none(directory: Path) -> None:
-    """Raises ValueError where a file in the directory is a link. Links to directories are fine.
-
-    The directory need not exist.
-    """
+    """Raises ValueError where a file in the directory is a link to a file. The directory need not exist."""
     if directory.is_dir():
         for path in directory.iterdir():
             if path.is_symlink() and not path.is_dir():
@@ -79,15 +76,8 @@ def require_none(directory: Path) -> None:
                 )
 
 
-def _opener(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
-
-
 def append(path: Path, lines: bytes, *, waits: bool = True) -> None:
-    """Append whole lines, all or none, and wait until they are on the disk if it `waits`.
-
-    What a kill left of a line is removed first. Raises OSError where that is not possible.
-    """
+    """Append lines, all or none, behind the last whole one, and wait for the disk if it `waits`. Raises OSError."""
     with open_to_append(path) as file:
         size = _whole_size(path)
         file.truncate(size)

@@ -53,11 +53,7 @@ def private_arrays() -> Iterator[None]:
 
 
 class SharedArrays:
-    """Named numpy arrays in one memfd, zero at the start: `arrays["reward"]`.
-
-    An instance can be passed to a child process (as an argument of `multiprocessing.Process`): the child maps the
-    same memory.
-    """
+    """Named numpy arrays in one memfd, zero at first. A child that gets them as an argument maps the same memory."""
 
     def __init__(self, fields: Iterable[Field], fd: int | None = None, name: str = "sf") -> None:
         """name: in /proc/PID/fd and /proc/PID/maps, for whoever looks at a run from outside."""

@@ -18,10 +18,7 @@ _failed: list[torch.cuda.CUDAGraph] = []
 
 
 class Recording(Generic[_T]):
-    """The kernels of a function, recorded once, which one call queues all at once (a CUDA graph).
-
-    results: of the function; each `replay` overwrites them.
-    """
+    """The kernels of a function, which one call queues (a CUDA graph). results: each `replay` overwrites them."""
 
     def __init__(self, function: Callable[[], _T], generator: torch.Generator | None = None) -> None:
         """In a thread that has taken a GPU. The function is called some times. What it reads has to stay where it is,
@@ -56,10 +53,7 @@ class Recording(Generic[_T]):
 
 
 def _warm_up(function: Callable[[], Any]) -> None:
-    """What is only done at first: libraries that start, memory that is taken.
-
-    Raises RuntimeError where the function waits for the device once that is done.
-    """
+    """Does what is done at first alone. Raises RuntimeError where the function waits for the device after that."""
     beside = torch.cuda.Stream()
     beside.wait_stream(torch.cuda.current_stream())
     try:

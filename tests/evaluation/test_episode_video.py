@@ -56,18 +56,18 @@ def test_environments_are_filmed_side_by_side_until_each_has_ended_an_episode(pa
 
 def test_the_small_copy_is_an_animation_that_lasts_as_long_and_is_not_too_large(pair, monkeypatch):
     video, _ = pair
-    animation = Image.open(io.BytesIO(video.preview.gif))
-    assert animation.size == (video.preview.width, video.preview.height)
+    animation = Image.open(io.BytesIO(video.preview))
+    assert animation.size == screen_video.size_of(video.preview)
     durations_ms = []
     for n in range(animation.n_frames):
         animation.seek(n)
         durations_ms.append(animation.info["duration"])
     assert len(durations_ms) > 3
     assert sum(durations_ms) / 1000 == pytest.approx(described(video.path)[0], abs=0.5)
-    monkeypatch.setattr(screen_video, "MAX_BYTES", len(video.preview.gif) // 2)
+    monkeypatch.setattr(screen_video, "MAX_BYTES", len(video.preview) // 2)
     smaller = screen_video.preview(video.path, 1.0, 640)
-    assert len(smaller.gif) <= screen_video.MAX_BYTES
-    assert smaller.width < video.preview.width
+    assert len(smaller) <= screen_video.MAX_BYTES
+    assert screen_video.size_of(smaller) < screen_video.size_of(video.preview)
 
 
 def test_a_match_is_played_by_the_policy_and_those_after_it(tmp_path):

@@ -34,16 +34,10 @@ class Panel:
 
 
 class Grid:
-    """Places panels as large as fits into `limit`, with those of one environment in one row where possible.
-
-    size: width and height of the whole, even numbers.
-    """
+    """Places panels as large as fits, those of one environment in one row if possible. size: width and height, even."""
 
     def __init__(self, num_panels: int, num_views: int, picture: tuple[int, int], limit: tuple[int, int]) -> None:
-        """num_views: panels of an environment. picture: height and width of what a panel shows.
-
-        Raises ValueError where Pillow is missing.
-        """
+        """num_views: panels of an environment. picture: its height and width. Raises ValueError without Pillow."""
         if find_spec("PIL") is None:
             raise ValueError(f"text on pictures needs Pillow: {how_to_install('video')}")
         height, width = picture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 import numpy as np
@@ -145,38 +146,29 @@ class Screen(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass
 class Projector:
     """Leaves out moments, or repeats pictures, where the screen has fewer or more pictures a second than moments.
 
-    seconds, size: of what was shown so far; the size is width and height.
+    num_views: of an environment. limit: of width and height. goes_on: asked before each picture. seconds, size: of what
+    was shown so far; the size is width and height.
     """
 
-    def __init__(
-        self,
-        screen: Screen,
-        *,
-        moments_per_s: float,
-        fps: float,
-        num_views: int,
-        limit: tuple[int, int],
-        title: str,
-        goes_on: Callable[[], bool],
-    ) -> None:
-        """num_views: of an environment. limit: of width and height. goes_on: asked before each picture."""
-        self._screen = screen
-        self._fps = fps
-        self._pictures_per_moment = fps / moments_per_s
-        self._due = 0.0
-        self._num_views = num_views
-        self._limit = limit
-        self._title = title
-        self._goes_on = goes_on
-        self._grid: Grid | None = None
-        self._num_pictures = 0
+    screen: Screen
+    _: KW_ONLY
+    moments_per_s: float
+    fps: float
+    num_views: int
+    limit: tuple[int, int]
+    title: str
+    goes_on: Callable[[], bool]
+    _due: float = 0.0  # pictures
+    _grid: Grid | None = None
+    _num_pictures: int = 0
 
     @property
     def seconds(self) -> float:
-        return self._num_pictures / self._fps
+        return self._num_pictures / self.fps
 
     @property
     def size(self) -> tuple[int, int]:
@@ -185,27 +177,27 @@ class Projector:
 
     def show(self, panels: Sequence[Panel]) -> bool:
         """Returns whether to go on."""
-        self._due += self._pictures_per_moment
+        self._due += self.fps / self.moments_per_s
         num_due = int(self._due + 1e-9)
         self._due -= num_due
         return self._show(panels, num_due)
 
     def hold(self, panels: Sequence[Panel], seconds: float) -> None:
         """Leave time to read what is there."""
-        self._show(panels, max(1, round(seconds * self._fps)))
+        self._show(panels, max(1, round(seconds * self.fps)))
 
     def _show(self, panels: Sequence[Panel], num_pictures: int) -> bool:
         if num_pictures == 0:
             return True
         if self._grid is None:
             height, width, _ = panels[0].picture.shape
-            self._grid = Grid(len(panels), self._num_views, (height, width), self._limit)
-            self._screen.open(self._grid.size, self._fps, self._title)
+            self._grid = Grid(len(panels), self.num_views, (height, width), self.limit)
+            self.screen.open(self._grid.size, self.fps, self.title)
         picture = self._grid.draw(panels)
         for _ in range(num_pictures):
-            if not self._goes_on():
+            if not self.goes_on():
                 return False
             self._num_pictures += 1
-            if not self._screen.show(picture):
+            if not self.screen.show(picture):
                 return False
         return True

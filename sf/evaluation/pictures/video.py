@@ -13,7 +13,6 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -117,9 +116,7 @@ class Video:
         return not self.is_full
 
     def finish(self) -> bool:
-        """Returns whether there is a file; without a picture there is none. Raises ValueError where it could not be
-        written.
-        """
+        """Returns whether there is a file: none without a picture. Raises ValueError if it cannot be written."""
         if self._process is None:
             return False
         _, errors = self._process.communicate()
@@ -162,23 +159,15 @@ _SMALLER = 0.75  # width and height of the next attempt
 _SMALLEST = 48  # pixels of width
 
 
-class Preview(NamedTuple):
-    """gif: a whole file, which plays as fast as the video."""
-
-    gif: bytes
-    width: int
-    height: int
-
-
-def preview(video: Path, seconds: float, width: int) -> Preview:
-    """Makes a small GIF of a video, as large as fits into `MAX_BYTES`. Raises ValueError if ffmpeg fails."""
+def preview(video: Path, seconds: float, width: int) -> bytes:
+    """Makes a GIF, as large as fits into `MAX_BYTES`, as fast as the video. Raises ValueError if ffmpeg fails."""
     fps = min(_MAX_FPS, _MAX_PICTURES / max(seconds, 1e-3))
     width = min(width, 400)
     gif = _preview_gif(video, fps, width)
     while len(gif) > MAX_BYTES and width > _SMALLEST:
         width = int(width * _SMALLER)
         gif = _preview_gif(video, fps, width)
-    return Preview(gif, *size_of(gif))
+    return gif
 
 
 def size_of(gif: bytes) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from sf.envs.spaces import space_json
 from sf.envs.spaces.observations import ObsWriter
 from sf.envs.spaces.space_json import layouts
 from sf.evaluation.play import opponents
-from sf.evaluation.play.named_checkpoint import config_of, find_trusted, num_policies
+from sf.evaluation.play.named_checkpoint import config_of, find_trusted, num_policies, spaces_of
 from sf.evaluation.play.opponents import Opponent
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.zoo.places import located
@@ -50,10 +50,7 @@ def find_contest(
     override: tuple[str, ...] = (),
     is_trusted: bool = False,
 ) -> Contest:
-    """The policies of `run`, and those whom they play against: policies and other opponents.
-
-    Raises ValueError as `find_policies` and `overridden` do, and where an opponent cannot be made.
-    """
+    """Finds the policies of `run`, and whom they play against. Raises ValueError if one cannot be found or made."""
     paths = tuple(Path(named) for named in against if not opponents.is_name(named))
     found: dict[str, Contestant] = {**find_policies(run, paths, which, policy_id, is_trusted)}
     name, first = next(iter(found.items()))
@@ -61,7 +58,7 @@ def find_contest(
     config = config_of(first, name)
     options = overridden(as_evaluated(config.run.env, config.environment), override)
     if any(map(opponents.is_name, against)):
-        obs_space, action_space = _spaces(first, name)
+        obs_space, action_space = spaces_of(first, name)
         found |= _opponents(against, config.run.env, options, obs_space, action_space)
     return Contest(found, config, options, num_policies(located(run)) if policy_id is None else 1)
 
@@ -77,10 +74,7 @@ def contest_in(env: str, named: tuple[str, ...], override: tuple[str, ...] = ())
 def find_opponents(
     env: str, options: EnvOptions, spec: EnvSpec, against: tuple[str, ...], which: str, is_trusted: bool = False
 ) -> dict[str, Contestant]:
-    """Finds the opponents of a person in `env`: policies and others.
-
-    Raises ValueError as `find_contest` does, and where a policy does not fit the spaces of `spec`.
-    """
+    """Finds the opponents of a person. Raises ValueError as `find_contest`, and for other spaces than `spec` has."""
     paths = [Path(named) for named in against if not opponents.is_name(named)]
     found: dict[str, Contestant] = {}
     if paths:
@@ -102,22 +96,13 @@ def require_spaces(players: Mapping[str, Contestant], env: str, spec: EnvSpec) -
     for name, each in players.items():
         if isinstance(each, Opponent) or "obs_space" not in each.state:  # an older checkpoint does not say
             continue
-        obs_space, action_space = _spaces(each, name)
+        obs_space, action_space = spaces_of(each, name)
         for what, layout in layouts(ObsWriter(name, obs_space).space, action_space).items():
             if layout != own[what]:
                 raise ValueError(
                     f"the {what} of {env} are {own[what]}, and those that {name} was trained with are {layout}: name "
                     "another policy, or the --env_kwargs that it was trained with"
                 )
-
-
-def _spaces(policy: Checkpoint, name: str) -> tuple[gym.Space, gym.Space]:
-    """Returns the spaces of its observations, as its environment had them, and of its actions."""
-    obs_space, action_space = (
-        space_json.read(policy.state.get(which), f"{name} has no {which} that can be read")
-        for which in ("obs_space", "action_space")
-    )
-    return obs_space, action_space
 
 
 def _opponents(
@@ -165,12 +150,12 @@ def find_policies(
             while name in found:
                 name += "'"
             found[name] = saved
-    first, *others = found.values()
-    for name, other in zip(list(found)[1:], others, strict=True):
+    (first_name, first), *others = found.items()
+    for name, other in others:
         for space in ("obs_space", "action_space"):
             if other.state.get(space) != first.state.get(space):
                 raise ValueError(
-                    f"against: {name} has another {space} than {next(iter(found))}: both need the same environment"
+                    f"against: {name} has another {space} than {first_name}: both need the same environment"
                 )
     return found
 

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import gymnasium as gym
+
 from sf.config import Config
 from sf.config.older import BEFORE_THE_FLAG
 from sf.config.trust import require_trusted
 from sf.envs.errors import UsageError
 from sf.envs.field_types import checked
+from sf.envs.spaces import space_json
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
@@ -29,15 +32,9 @@ def find_checkpoint(path: str | Path, which: str = "latest", policy_id: int = 0)
 
 
 def find_trusted(
-    path: str | Path,
-    which: str = "latest",
-    policy_id: int = 0,
-    is_trusted: bool = False,
+    path: str | Path, which: str = "latest", policy_id: int = 0, is_trusted: bool = False
 ) -> tuple[Path, Checkpoint]:
-    """`find_checkpoint` for a caller that then makes its environment, encoder or model.
-
-    Raises ValueError as that does, and where the checkpoint names code that nobody vouches for.
-    """
+    """Calls `find_checkpoint` before what it names is made. Raises ValueError also for code that nobody vouches for."""
     file, saved = find_checkpoint(path, which, policy_id)
     require_known_code(saved, file, is_trusted)
     return file, saved
@@ -74,6 +71,15 @@ def config_of(saved: Checkpoint, name: object) -> Config:
         return Config().replace(**{**BEFORE_THE_FLAG, **saved.state["config"]})
     except (ValueError, TypeError) as error:
         raise UsageError(f"{name} has a configuration that this version cannot read: {error}") from None
+
+
+def spaces_of(saved: Checkpoint, name: object) -> tuple[gym.Space, gym.Space]:
+    """Returns the spaces of observations, as the environment had them, and of actions. Raises ValueError without."""
+    obs_space, action_space = (
+        space_json.read(saved.state.get(which), f"{name} has no {which} that can be read")
+        for which in ("obs_space", "action_space")
+    )
+    return obs_space, action_space
 
 
 def _find(path: Path, which: str, policy_id: int) -> tuple[Path, Checkpoint]:

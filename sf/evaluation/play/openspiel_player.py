@@ -25,8 +25,6 @@ _MCTS = "mcts"
 _EXPLORATION = 2.0  # the constant of UCT, for returns between -1 and 1, as in OpenSpiel's own examples
 _MEMORY_MB = 1000  # that one search may take
 _MOST_STATES = 100_000  # that are looked at to find the moves of the others
-
-
 _MOST_SIMULATIONS = 1_000_000_000  # an int in C++
 
 

@@ -23,34 +23,28 @@ from sf.envs.openspiel.family import INSTALL
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec, random_actions
 from sf.envs.spaces.reading_back import action_encoder, obs_reader
-from sf.evaluation.play.player import Actions, OneByOne, Player
+from sf.evaluation.play.player import Actions, Obs, OneByOne, Player
 from sf.storage.zoo import hub
 
 RANDOM = "random"
 BOT = "bot:"
 
 
+@dataclass(frozen=True)
 class RandomPlayer:
-    def __init__(self, action_spec: ActionSpec) -> None:
-        self._action_spec = action_spec
+    action_spec: ActionSpec
 
     def actors(self, num_actors: int, seed: int) -> _RandomActors:
-        return _RandomActors(self._action_spec, seed)
+        return _RandomActors(self.action_spec, np.random.default_rng(seed))
 
 
+@dataclass(frozen=True)
 class _RandomActors:
-    def __init__(self, action_spec: ActionSpec, seed: int) -> None:
-        self._action_spec = action_spec
-        self._rng = np.random.default_rng(seed)
+    action_spec: ActionSpec
+    rng: np.random.Generator
 
-    def act(
-        self,
-        obs: Mapping[str, np.ndarray],
-        first: np.ndarray,
-        who: np.ndarray | None = None,
-        deterministic: bool = False,
-    ) -> Actions:
-        actions = random_actions(self._rng, self._action_spec, len(first), obs.get(ACTION_MASK))
+    def act(self, obs: Obs, first: np.ndarray, who: np.ndarray | None = None, deterministic: bool = False) -> Actions:
+        actions = random_actions(self.rng, self.action_spec, len(first), obs.get(ACTION_MASK))
         return Actions(*actions, np.full(len(first), np.nan, np.float32))
 
 
@@ -87,10 +81,7 @@ class ScriptedPlayer:
     """
 
     def __init__(self, reference: str, obs_space: gym.Space, action_space: gym.Space) -> None:
-        """obs_space, action_space: as the environment has them.
-
-        It imports the module: the user has named it. Raises UsageError where it has no such function or class.
-        """
+        """Imports what the user has named. Raises UsageError if it is missing. Spaces are those of the env."""
         module_name, name = split(reference, f"player {reference!r}")
         module = import_module(module_name, f"player {reference!r}")
         found = getattr(module, name, None)

@@ -11,6 +11,8 @@ from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
 
 Choose = Callable[[int, np.ndarray | None], Sequence[int]]
+Obs = Mapping[str, np.ndarray]
+"""The observations of M actors, {key: [M, ...]}, laid out as a group of environments writes them."""
 
 
 class Actions(NamedTuple):
@@ -24,18 +26,11 @@ class Actions(NamedTuple):
 class Actors(Protocol):
     """N actors that one player plays, each with a memory of its own where the player has one."""
 
-    def act(
-        self,
-        obs: Mapping[str, np.ndarray],
-        first: np.ndarray,
-        who: np.ndarray | None = None,
-        deterministic: bool = False,
-    ) -> Actions:
-        """The actions of M of the actors. What they remember goes on.
+    def act(self, obs: Obs, first: np.ndarray, who: np.ndarray | None = None, deterministic: bool = False) -> Actions:
+        """Returns the actions of M of the actors. What they remember goes on.
 
-        obs: {key: [M, ...]}, laid out as a group of environments writes it. first: [M] bool, whether an episode begins.
-        who: [M] positions of the actors; None: all of them. deterministic: the most probable action, where the player
-        has probabilities.
+        first: [M] bool, whether an episode begins. who: [M] positions of the actors; None: all of them. deterministic:
+        take the most probable action, where the player has probabilities.
         """
         ...
 
@@ -53,13 +48,7 @@ class OneByOne:
     def __init__(self, act: Callable[[int, Mapping[str, np.ndarray], bool], tuple[np.ndarray, np.ndarray]]) -> None:
         self._act = act
 
-    def act(
-        self,
-        obs: Mapping[str, np.ndarray],
-        first: np.ndarray,
-        who: np.ndarray | None = None,
-        deterministic: bool = False,
-    ) -> Actions:
+    def act(self, obs: Obs, first: np.ndarray, who: np.ndarray | None = None, deterministic: bool = False) -> Actions:
         positions = range(len(first)) if who is None else who.tolist()
         acted = [
             self._act(n, {key: rows[m] for key, rows in obs.items()}, bool(first[m])) for m, n in enumerate(positions)

@@ -75,10 +75,7 @@ class Policy(ABC):
     def _choose(
         self, obs: Mapping[str, np.ndarray], first: np.ndarray, deterministic: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The action of the one actor, discrete [D] and continuous [C]. Its recurrent state goes on.
-
-        obs: {key: [1, ...]}. first: [1] bool, whether an episode begins with it.
-        """
+        """Returns the action of one actor, discrete [D] and continuous [C]. obs: {key: [1, ...]}. first: [1] bool."""
 
 
 def load_policy(

@@ -10,22 +10,18 @@ import torch
 
 from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
-from sf.envs.spaces import space_json
-from sf.evaluation.play.named_checkpoint import config_of
-from sf.evaluation.play.player import Actions
+from sf.evaluation.play.named_checkpoint import config_of, spaces_of
+from sf.evaluation.play.player import Actions, Obs
 from sf.evaluation.play.policy import Policy
 from sf.model.acting import Acting, ActingHere, AnswerLayout, AnyActing
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
-from sf.storage.checkpoint import MODEL, Checkpoint
+from sf.storage.checkpoint import Checkpoint
 from sf.system.processes.torch_runtime import float32_by_default
 
 
 class TorchPolicy(Policy):
-    """The policy of a checkpoint, ready to act.
-
-    config: of its run. network: a model of `sf.model` with its weights, for inference only.
-    """
+    """The policy of a checkpoint, ready to act. config: of its run. network: a model of `sf.model`, for inference."""
 
     @float32_by_default()
     def __init__(
@@ -36,26 +32,18 @@ class TorchPolicy(Policy):
         seed: int = 0,
         precision: Literal["float32", "bfloat16"] = "float32",
     ) -> None:
-        """name: for messages. precision: of the trunk.
-
-        It imports the model and the encoder that the checkpoint names: see `sf.config.trust`.
+        """Imports the model and the encoder that the checkpoint names: see `sf.config.trust`. precision: of the trunk.
 
         Raises ValueError where the checkpoint is of another version, lacks a part, or its model is unknown.
         """
         if not {"obs_space", "action_space"} <= saved.state.keys():
             raise UsageError(f"{name} is older than this version, which keeps the spaces: resume its run once")
         self.config = config_of(saved, name)
-        obs_space, action_space = (
-            space_json.read(saved.state[which], f"{name} has no {which} that can be read")
-            for which in ("obs_space", "action_space")
-        )
-        super().__init__(name, self.config.run.env, saved.state["env_steps"], obs_space, action_space)
+        super().__init__(name, self.config.run.env, saved.state["env_steps"], *spaces_of(saved, name))
         self.device = torch.device(device)
         self.network = inference_model(self.config.model, self.flat_obs_space, self.action_spec, precision, self.device)
-        prefix = len(MODEL)
-        weights = {k[prefix:]: v for k, v in saved.tensors.items() if k.startswith(MODEL)}
         try:
-            self.network.load_state_dict(weights)
+            self.network.load_state_dict(saved.weights)
         except RuntimeError as error:
             reason = " ".join(str(error).split())
             raise UsageError(
@@ -97,13 +85,7 @@ class TorchPolicy(Policy):
 class NetworkActors:
     """N actors that one policy plays, each with a recurrent state of its own."""
 
-    def __init__(
-        self,
-        policy: TorchPolicy,
-        num_actors: int,
-        seed: int,
-        acting: AnyActing | None = None,
-    ) -> None:
+    def __init__(self, policy: TorchPolicy, num_actors: int, seed: int, acting: AnyActing | None = None) -> None:
         """acting: computes what an `Acting` of the network does. None: one of them."""
         self._policy = policy
         self._acting = acting or ActingHere(Acting(policy.network, policy.action_spec))
@@ -114,18 +96,8 @@ class NetworkActors:
         self._generator = torch.Generator(policy.device).manual_seed(seed)
 
     @float32_by_default()
-    def act(
-        self,
-        obs: Mapping[str, np.ndarray],
-        first: np.ndarray,
-        who: np.ndarray | None = None,
-        deterministic: bool = False,
-    ) -> Actions:
-        """The actions of M of the actors. Their recurrent states go on.
-
-        obs: {key: [M, ...]}, laid out as `TorchPolicy.flat_obs_space`. first: [M] bool, whether an episode begins. who:
-        [M] positions of the actors; None: all of them.
-        """
+    def act(self, obs: Obs, first: np.ndarray, who: np.ndarray | None = None, deterministic: bool = False) -> Actions:
+        """Returns the actions of M of the actors, see `sf.evaluation.play.player.Actors`. Recurrent states go on."""
         device, spec = self._policy.device, self._policy.action_spec
         who = self._all if who is None else who
         idxs = torch.from_numpy(who).to(device)

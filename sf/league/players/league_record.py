@@ -21,10 +21,7 @@ _WRITES_EVERY_S = 1.0  # what has happened, at most: it waits for the disk
 
 
 class LeagueRecord:
-    """Reads earlier rows one by one, as there may be millions, and appends new ones.
-
-    num_earlier_rows: complete once `earlier_rows` has ended.
-    """
+    """Reads earlier rows, and appends new ones. num_earlier_rows: complete once `earlier_rows` has ended."""
 
     def __init__(self, run_dir: Path) -> None:
         self.num_earlier_rows = 0
@@ -33,7 +30,7 @@ class LeagueRecord:
         self._is_failing = False
 
     def earlier_rows(self, exploiters: Exploiters) -> Iterator[Row]:
-        """Yield all rows, each of which `exploiters` gets, too. Raises ValueError if one is damaged."""
+        """Yield the rows, perhaps millions. `exploiters` gets each, too. Raises ValueError if one is damaged."""
         if not self._path.exists():
             return
         for row in record.rows_of(self._path):

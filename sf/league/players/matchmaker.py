@@ -23,10 +23,7 @@ _MATCHES_OF_WORST = 10  # a player counts as the worst from so many matches on
 
 @dataclass
 class ExploiterResets:
-    """Resets exploiters at their end: a snapshot joins the pool, and the learner returns to its first weights.
-
-    order: sends an order to a learner, see `sf.learner.orders`.
-    """
+    """Resets exploiters at their end: a snapshot joins the pool, and the learner returns to its first weights."""
 
     exploiters: Exploiters
     growth: PoolGrowth
@@ -38,8 +35,12 @@ class ExploiterResets:
 
     def act_if_due(self) -> None:
         for policy_id in self.exploiters.policy_ids:
-            if self.exploiters.is_at_its_end(policy_id, self.progress.policies[policy_id].env_steps):
-                self._reset(policy_id)
+            env_steps = self.progress.policies[policy_id].env_steps
+            if self.exploiters.is_at_its_end(policy_id, env_steps):
+                why = "has won" if self.exploiters.has_won(policy_id) else "has not won in exploiter_env_steps"
+                if self.growth.take_snapshot(policy_id):
+                    self.results.add(ExploiterReset(policy_id, env_steps))
+                    self._reasons[policy_id] = why
         # The record is first, or a run that is killed and resumed would reset it once less.
         if self._reasons and self.results.record.write():
             for policy_id, why in sorted(self._reasons.items()):
@@ -60,12 +61,6 @@ class ExploiterResets:
             self.progress.policies[policy_id].begin_anew()
             self.results.add(ExploiterRestarted(policy_id, self.progress.policies[policy_id].env_steps))
 
-    def _reset(self, policy_id: int) -> None:
-        why = "has won" if self.exploiters.has_won(policy_id) else "has not won in exploiter_env_steps"
-        if self.growth.take_snapshot(policy_id):
-            self.results.add(ExploiterReset(policy_id, self.progress.policies[policy_id].env_steps))
-            self._reasons[policy_id] = why
-
     def _send(self, policy_id: int) -> None:
         self.progress.policies[policy_id].begin_anew()
         self.order(
@@ -79,10 +74,7 @@ class ExploiterResets:
 
 @dataclass(frozen=True)
 class Matchmaker:
-    """Lets the parts of a league act in their order. `sf.run.controllers` makes them.
-
-    waits_for_players: whether a match waits until somebody sits in a seat.
-    """
+    """Lets the parts of a league act in their order. waits_for_players: a match waits until somebody sits in a seat."""
 
     pool: Pool
     exploiters: Exploiters
@@ -98,7 +90,8 @@ class Matchmaker:
         if not self.progress.has_begun:
             return
         for policy_id in range(self.keeper.num_policies):
-            self.growth.take_snapshot_if_due(policy_id)
+            if self.growth.is_snapshot_due(policy_id):
+                self.growth.take_snapshot(policy_id)
             self.keeper.see_to(policy_id, self.results.count)
         self.resets.act_if_due()
         self.results.write_if_due()
@@ -125,40 +118,32 @@ class Matchmaker:
         self.resets.learner_has(policy_id, weights_event)
 
     def write(self) -> None:
-        """Write what has happened to the record."""
-        self.results.write()
-
-    def end(self) -> None:
-        """Write the last results once no rollout worker lives any more."""
+        """Write what has happened to the record, for the last time once no rollout worker lives any more."""
         self.results.write()
 
     def metrics(self) -> dict[str, Any]:
-        """Returns the metrics of the league for the next record."""
-        return _metrics(self.pool, self.exploiters)
-
-
-def _metrics(pool: Pool, exploiters: Exploiters) -> dict[str, Any]:
-    """Returns the size of the pool, and how each policy does against it."""
-    metrics: dict[str, Any] = {"league/players": len(pool.players)}
-    for policy_id in range(pool.num_policies):
-        prefix = f"{policy_name(policy_id)}/" if pool.num_policies > 1 else ""
-        rates = pool.win_rates(policy_id)
-        rating = pool.rating(policy_id)
-        if rating is not None:
-            metrics[f"{prefix}league/rating"] = rating.mean
-        if policy_id in exploiters.policy_ids:
-            metrics[f"{prefix}league/beginnings"] = exploiters.num_beginnings(policy_id)
-            against_target = exploiters.win_rate(policy_id)
-            if against_target is not None:
-                metrics[f"{prefix}league/win_rate"] = against_target
-        elif rates:
-            metrics[f"{prefix}league/win_rate"] = float(np.mean([rate for rate, _ in rates.values()]))
-        past = {name: met for name, met in rates.items() if pool.player(name).policy == policy_id} or rates
-        worst = min(((rate, name) for name, (rate, num) in past.items() if num >= _MATCHES_OF_WORST), default=None)
-        if worst is not None:
-            rate, name = worst
-            metrics[f"{prefix}league/worst_win_rate"] = rate
-            env_steps = pool.player(name).env_steps
-            if env_steps is not None:  # a snapshot: how long ago is what the policy has forgotten?
-                metrics[f"{prefix}league/worst_env_steps"] = env_steps
-    return metrics
+        """Returns the size of the pool, and how each policy does against it, for the next record."""
+        pool, exploiters = self.pool, self.exploiters
+        metrics: dict[str, Any] = {"league/players": len(pool.players)}
+        for policy_id in range(pool.num_policies):
+            prefix = f"{policy_name(policy_id)}/" if pool.num_policies > 1 else ""
+            rates = pool.win_rates(policy_id)
+            rating = pool.rating(policy_id)
+            if rating is not None:
+                metrics[f"{prefix}league/rating"] = rating.mean
+            if policy_id in exploiters.policy_ids:
+                metrics[f"{prefix}league/beginnings"] = exploiters.num_beginnings(policy_id)
+                against_target = exploiters.win_rate(policy_id)
+                if against_target is not None:
+                    metrics[f"{prefix}league/win_rate"] = against_target
+            elif rates:
+                metrics[f"{prefix}league/win_rate"] = float(np.mean([rate for rate, _ in rates.values()]))
+            past = {name: met for name, met in rates.items() if pool.player(name).policy == policy_id} or rates
+            worst = min(((rate, name) for name, (rate, num) in past.items() if num >= _MATCHES_OF_WORST), default=None)
+            if worst is not None:
+                rate, name = worst
+                metrics[f"{prefix}league/worst_win_rate"] = rate
+                env_steps = pool.player(name).env_steps
+                if env_steps is not None:  # a snapshot: how long ago is what the policy has forgotten?
+                    metrics[f"{prefix}league/worst_env_steps"] = env_steps
+        return metrics

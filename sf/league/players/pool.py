@@ -75,8 +75,7 @@ class Pool:
             self._recent[policy_id].append(deque(maxlen=_RECENT))
 
     def add(self, match: Match, settled: Collection[int] = ()) -> None:
-        """Count a match: a win as 1, a draw as 0.5. settled: the policies that may beat the pool by it, see
-        `MatchResults`."""
+        """Count a match. settled: the policies that may beat the pool by it, see `MatchResults`."""
         if self._ratings is not None:
             self._ratings.add(match)
         for name, other, score, other_score in meetings(match):
@@ -114,8 +113,7 @@ class Pool:
         )
 
     def beats_the_pool(self, policy_id: int, win_rate: float) -> bool:
-        """Returns whether it has won this share of its latest 200 matches against players, all of this session and
-        since its latest snapshot."""
+        """Returns whether it has won this share of its latest 200 matches of this session, since its last snapshot."""
         results = self._since_snapshot[policy_id]
         return len(results) == results.maxlen and float(np.mean(results)) >= win_rate
 

@@ -77,13 +77,22 @@ class SeatKeeper:
         self.weigh()
 
     def see_to(self, policy_id: int, count_matches: Callable[[], None]) -> None:
-        """Take the next step of `sf.shared.seats` in each seat of this policy for which it is time.
-
-        count_matches: brings `note_match` all matches that have been reported.
-        """
+        """Take the next step of `sf.shared.seats` in each seat. count_matches: brings `note_match` the latest."""
         opponents = self._of_policy[policy_id]
         for seat in opponents.seats:
-            self._see_to(seat, opponents, count_matches)
+            if seat.is_open:
+                if self._seats.has_failed(seat.seat) or self._is_long_enough(seat, opponents):
+                    self._seats.set_open(seat.seat, False)
+                    seat.is_open = False
+            elif seat.is_loading and not self._seats.has_failed(seat.seat):
+                # A mixture begins when all of it is there.
+                needed = opponents.seats if self._weights else [seat]
+                if all(self._seats.is_loaded(other.seat) or self._seats.has_failed(other.seat) for other in needed):
+                    seat.is_loading, seat.is_open = False, True
+                    seat.opened_at = time.monotonic()
+                    self._seats.set_open(seat.seat, True)
+            elif self._seats.is_idle(seat.seat):
+                self._give(seat, opponents, count_matches)
 
     def note_match(self, policy_id: int, names: Collection[str]) -> float | None:
         """Note that a match of this policy has ended. Returns the probability with which it was to meet the player of
@@ -124,21 +133,6 @@ class SeatKeeper:
             chances = np.zeros(0)
         chances[[self._pool.idx[name] for name in self._pool.gone]] = 0.0
         return chances / chances.sum() if chances.any() else chances
-
-    def _see_to(self, seat: _Seat, opponents: _Opponents, count_matches: Callable[[], None]) -> None:
-        if seat.is_open:
-            if self._seats.has_failed(seat.seat) or self._is_long_enough(seat, opponents):
-                self._seats.set_open(seat.seat, False)
-                seat.is_open = False
-        elif seat.is_loading and not self._seats.has_failed(seat.seat):
-            # A mixture begins when all of it is there.
-            needed = opponents.seats if self._weights else [seat]
-            if all(self._seats.is_loaded(other.seat) or self._seats.has_failed(other.seat) for other in needed):
-                seat.is_loading, seat.is_open = False, True
-                seat.opened_at = time.monotonic()
-                self._seats.set_open(seat.seat, True)
-        elif self._seats.is_idle(seat.seat):
-            self._give(seat, opponents, count_matches)
 
     def _is_long_enough(self, seat: _Seat, opponents: _Opponents) -> bool:
         """Returns whether the player has had this seat for long enough: another one is owed more matches."""

@@ -35,10 +35,7 @@ def kept_at(run_dir: Path, name: str) -> Path:
 
 
 class Snapshots:
-    """Writes the files.
-
-    recoveries: by policy, the state that its learner keeps for a successor.
-    """
+    """Writes the files. recoveries: by policy, the state that its learner keeps for a successor."""
 
     def __init__(self, run_dir: Path, recoveries: Sequence[RecoveryMemory]) -> None:
         self._run_dir = run_dir
@@ -84,10 +81,7 @@ class Snapshots:
         return Player(name, path=path, weights=checkpoint.weights_of(kept))
 
     def keep(self, name: str, saved: Checkpoint) -> str:
-        """Write what it takes to play, unless it is there already. Returns the path within the run directory.
-
-        Raises OSError where it cannot be written.
-        """
+        """Write what it takes to play, unless it is there. Returns the path in the run directory. Raises OSError."""
         path = kept_at(self._run_dir, name)
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,10 +106,6 @@ class PoolGrowth:
             if name not in self.pool.idx:
                 self._join(Player(name) if saved is None else self.snapshots.keep_entrant(name, saved))
 
-    def take_snapshot_if_due(self, policy_id: int) -> None:
-        if self._is_snapshot_due(policy_id):
-            self.take_snapshot(policy_id)
-
     def take_snapshot(self, policy_id: int) -> bool:
         """Returns whether a snapshot could be taken now."""
         snapshot = self.snapshots.take(policy_id, self.pool.last_snapshot[policy_id])
@@ -123,7 +113,7 @@ class PoolGrowth:
             self._join(snapshot)
         return snapshot is not None
 
-    def _is_snapshot_due(self, policy_id: int) -> bool:
+    def is_snapshot_due(self, policy_id: int) -> bool:
         config, last = self.config, self.pool.last_snapshot[policy_id]
         if not config.snapshot_every_env_steps or config.opponent_weights:  # these are a fixed mixture
             return False

@@ -144,7 +144,8 @@ class _Players:
         rows = self._args.rows
         actors = rows["actor"][slots]  # [N]
         obs = {key: self._obs[key][slots, t] for key in self._keys}
-        seated.look()
+        if seated.acting is not None:
+            seated.acting.look()  # takes the program where there is one now
         actions = seated.actors.act(obs, rows["first"][slots, t], actors)
         asked = self._args.channel.still_asked(actors, numbers)
         where = slots[asked], t[asked]
@@ -196,8 +197,3 @@ class _Seated:
     actors: Actors  # all of the run
     remembers: bool  # so it has to see what happens while it waits, too
     acting: AnyActing | None = None  # by which they act, where that may become a program
-
-    def look(self) -> None:
-        """Take the program where there is one now."""
-        if self.acting is not None:
-            self.acting.look()

@@ -57,10 +57,7 @@ class Population:
         return {name: value for name, value in of_policy.items() if not name.startswith(SHAPING)}
 
     def learner_has(self, policy_id: int, weights_event: int) -> None:
-        """weights_event: of the weights that a learner begins with or returns to.
-
-        If the policy has received other weights since, it receives them again.
-        """
+        """Send weights that the learner lacks again. weights_event: of those that it begins with or returns to."""
         history = self._record.policies[policy_id]
         if weights_event < history.weights_event and history.ancestors:
             self._send(policy_id, copies=history.ancestors[0].policy_id)

@@ -127,8 +127,7 @@ class PopulationRecord:
 
 
 def read_events(run_dir: Path) -> list[Event]:
-    """All whole events. Raises ValueError where one is damaged or the record cannot be read, FileNotFoundError where it
-    is not there."""
+    """Reads all whole events. Raises ValueError for a damaged or unreadable record, FileNotFoundError for none."""
     path = run_dir / EVENTS
     try:
         text = path.read_bytes()

@@ -61,11 +61,7 @@ _OF_THE_OUTPUT = (OSError, ValueError)  # the disk is full, nobody reads, it is 
 
 
 class Display:
-    """Shows records as they come.
-
-    target: where the run ends. console: standard output by default. log: gets every line, also those of records that a
-    panel shows instead.
-    """
+    """Shows records as they come. target: the end of the run. log: gets every line, also where a panel shows it."""
 
     def __init__(
         self,

@@ -166,7 +166,8 @@ def _progress(
     yield "return", _beside(f"{mean_return(record, outlook)} mean, {number(curve.best)} best", curve)
     if "stats/true_objective" in record:
         yield "objective", number(record["stats/true_objective"])
-    yield "episodes", _episodes(record)
+    steps = record["mean_episode_steps"]
+    yield "episodes", f"{record['episodes']:,}" + ("" if steps is None else f", {steps:,.1f} steps each on average")
     if record.get("league/players"):
         yield "league", _league(record)
 
@@ -197,11 +198,6 @@ def _league(record: dict[str, Any]) -> str:
     return ", ".join(words)
 
 
-def _episodes(record: dict[str, Any]) -> str:
-    steps = record["mean_episode_steps"]
-    return f"{record['episodes']:,}" + ("" if steps is None else f", {steps:,.1f} steps each on average")
-
-
 def _health(record: dict[str, Any], outlook: Outlook) -> Iterator[tuple[str, RenderableType]]:
     yield "lag", f"{number(record.get('train/lag_mean'))} mean, {number(record.get('train/lag_max'))} max versions"
     yield "training", _training(record)
@@ -227,12 +223,9 @@ def _parts(load: Load) -> Table:
     table.add_column(ratio=1)
     for _ in range(2):
         table.add_column(no_wrap=True)
+    of_rollout = f"{_percent(load.rollout_wait)} for actions, {_percent(load.slot_wait)} for slots"
     for role, busy, waits in (
-        (
-            "rollout",
-            load.rollout_busy,
-            f"{_percent(load.rollout_wait)} for actions, {_percent(load.slot_wait)} for slots",
-        ),
+        ("rollout", load.rollout_busy, of_rollout),
         ("policy", load.policy_busy, f"{_percent(load.policy_wait)} for requests"),
         ("learner", load.learner_busy, f"{_percent(load.learner_wait)} for data"),
     ):

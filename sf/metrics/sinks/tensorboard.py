@@ -11,8 +11,7 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from tensorboard.compat.proto.event_pb2 import Event
@@ -160,18 +159,23 @@ class TensorBoard:
             for name, value in record.items()
             if isinstance(value, int | float)
         ]
-        event = _framed(step=record["env_frames"], summary=Summary(value=values))
-        _append(self._path, event, self._header)
+        self._append(record["env_frames"], values)
 
     def write_video(self, video: VideoRecord) -> None:
         """Writes the video as an animated image. Raises OSError as `write`."""
         width, height = video.size
         image = Summary.Image(height=height, width=width, colorspace=3, encoded_image_string=video.gif)
-        value = Summary.Value(tag=tag(video.name), image=image)
-        _append(self._path, _framed(step=video.env_frames, summary=Summary(value=[value])), self._header)
+        self._append(video.env_frames, [Summary.Value(tag=tag(video.name), image=image)])
 
     def finish(self, summary: dict[str, Any]) -> None:
         """Nothing to do: no file is open."""
+
+    def _append(self, env_frames: int, values: list[Summary.Value]) -> None:
+        """Append all values or nothing, to a new file after its header. Raises OSError."""
+        event = _framed(step=env_frames, summary=Summary(value=values))
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with open_to_append(self._path) as file:
+            append_whole(file, event if file.tell() else self._header() + event)
 
     def _header(self) -> bytes:
         """The beginning of a file. A file that was removed needs it again."""
@@ -197,10 +201,3 @@ def _framed(**fields: Any) -> bytes:
     buffer = io.BytesIO()
     RecordWriter(buffer).write(Event(wall_time=time.time(), **fields).SerializeToString())
     return buffer.getvalue()
-
-
-def _append(path: Path, data: bytes, header: Callable[[], bytes]) -> None:
-    """Append all of `data` or nothing, to a new file after its header. Raises OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open_to_append(path) as file:
-        append_whole(file, data if file.tell() else header() + data)

@@ -44,9 +44,7 @@ class WandbSink:
     def __init__(self, run_dir: RunDir, config: Config) -> None:
         self._run_dir = run_dir
         self._config = config
-        self._waiting: queue.Queue[tuple[dict[str, Any], bool]] = queue.Queue(
-            _MAX_WAITING
-        )  # and whether it is the last
+        self._waiting = queue.Queue[tuple[dict[str, Any], bool]](_MAX_WAITING)  # and whether it is the last
         send = partial(copy_context().run, self._send)  # so that its messages are shown where those of the run are
         self._thread = threading.Thread(target=send, name="wandb", daemon=True)
         self._thread.start()

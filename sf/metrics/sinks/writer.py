@@ -19,10 +19,7 @@ from sf.system.messages import say
 
 @dataclass(frozen=True)
 class VideoRecord:
-    """A video of a policy.
-
-    name: `video`, or with several policies `policy_00/video` and so on. env_frames: of all policies, when it was made.
-    """
+    """A video of a policy. name: `video`, or `policy_00/video` and so on. env_frames: of all policies at that time."""
 
     name: str
     env_frames: int
@@ -32,10 +29,7 @@ class VideoRecord:
 
 
 class Sink(Protocol):
-    """Another place that records go to. Never blocks for long: the parent of all processes calls it.
-
-    name: for messages.
-    """
+    """Another place that records go to. Never blocks for long: the parent calls it. name: for messages."""
 
     name: str
 
@@ -50,11 +44,7 @@ class Sink(Protocol):
 
 
 class MetricsWriter:
-    """Appends flat records.
-
-    Tells the user once of each place that takes nothing any more. No place keeps another one from its record, and each
-    further record is a new attempt.
-    """
+    """Appends records. A place that takes nothing any more is said once, costs no other, and is tried again."""
 
     def __init__(self, run_dir: RunDir, sinks: Sequence[Sink] = ()) -> None:
         self._run_dir = run_dir

@@ -47,11 +47,6 @@ class LivingChildren:
         return len(self._children)
 
     @property
-    def have_saved(self) -> bool:
-        """Whether all learners have saved for the last time."""
-        return bool(self.phases) and all(phase is Phase.HAS_SAVED for phase in self.phases.values())
-
-    @property
     def are_under_way(self) -> bool:
         """Whether all that training needs are ready."""
         return bool(self._learners) and all(child.is_ready for child in self if not self.is_optional(child))

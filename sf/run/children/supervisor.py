@@ -58,7 +58,8 @@ class Supervisor:
     @property
     def is_finished(self) -> bool:
         """Whether all learners have saved for the last time."""
-        return self._living.have_saved
+        phases = self._living.phases.values()
+        return bool(phases) and all(phase is Phase.HAS_SAVED for phase in phases)
 
     @property
     def is_under_way(self) -> bool:

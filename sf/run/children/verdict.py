@@ -53,7 +53,8 @@ def failure_after(death: Death) -> Exception | None:
     if error is not None:
         if error.is_final:
             return ChildError(f"{name}: {error.message}", is_final=True)
-        if death.is_first and _is_wrong_from_the_start(death, error):
+        # A wrong setting shows while a child sets itself up, or in the first steps of an environment.
+        if death.is_first and (not death.was_ready or (error.is_usage_error and not death.is_optional)):
             return UsageError(error.message) if error.is_usage_error else ChildError(f"{name}: {death.cause}")
     if death.exit_code == UNGUARDED:
         return UsageError(UNGUARDED_MESSAGE)
@@ -62,11 +63,6 @@ def failure_after(death: Death) -> Exception | None:
     if death.rank is not None:  # torchrun starts all of them again, or the user does
         return ChildError(f"{name} of rank {death.rank} has ended, and with it all ranks: {death.cause}")
     return None
-
-
-def _is_wrong_from_the_start(death: Death, error: Failed) -> bool:
-    """A wrong setting shows while a child sets itself up, or in the first steps of an environment."""
-    return not death.was_ready or (error.is_usage_error and not death.is_optional)
 
 
 class RestartBudget:

@@ -11,15 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-
 from sf.config.older import BEFORE_THE_FLAG
 from sf.envs.errors import UsageError
-from sf.envs.spaces import space_json
 from sf.envs.spaces.observations import ObsWriter
 from sf.envs.spaces.space_json import layouts
+from sf.evaluation.play.named_checkpoint import spaces_of
 from sf.run.plan import Plan
-from sf.storage.checkpoint import MODEL, Checkpoint
+from sf.storage.checkpoint import Checkpoint
 
 _OF_THE_FUNCTION = (
     "core",
@@ -39,8 +37,8 @@ _OWN_MODEL, _OWN_ENCODERS = "actor_critic", ("auto", "simple", "atari", "resnet"
 def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str) -> None:
     """Raises ValueError, which ends with `remedy`, where the checkpoint in `file` is of something else than `plan`."""
     if "obs_space" in saved.state:  # an older checkpoint does not say; its network shows most of it
-        obs_space = ObsWriter(str(file), _space(saved, "obs_space", file)).space
-        theirs = layouts(obs_space, _space(saved, "action_space", file))
+        obs_space, action_space = spaces_of(saved, file)
+        theirs = layouts(ObsWriter(str(file), obs_space).space, action_space)
         own = layouts(plan.spec.obs_space, plan.spec.action_space)
         for what, layout in theirs.items():
             if layout != own[what]:
@@ -49,7 +47,7 @@ def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str) -> None
                     f"weights are of no use: {remedy}"
                 )
     differing = _differing_flags(saved.state["config"], plan.config.flat())
-    shapes = {k[len(MODEL) :]: tuple(tensor.shape) for k, tensor in saved.tensors.items() if k.startswith(MODEL)}
+    shapes = {name: tuple(tensor.shape) for name, tensor in saved.weights.items()}
     differing += sorted({name for name, _ in shapes.items() ^ plan.weight_shapes.items()})
     if differing:
         raise UsageError(
@@ -59,10 +57,7 @@ def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str) -> None
 
 
 def _differing_flags(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
-    """Flags that say that the networks differ, whatever their weights look like.
-
-    One that is not saved is as own, unless `BEFORE_THE_FLAG` knows it.
-    """
+    """Lists the flags by which networks differ. One that is not saved is as own, unless `BEFORE_THE_FLAG` knows it."""
     theirs = {**own, **BEFORE_THE_FLAG, **theirs, "critic_clock": theirs.get("critic_clock") is True}
     compared = list(_OF_THE_FUNCTION)
     models, encoders = ({theirs[flag], own[flag]} for flag in ("model", "encoder"))
@@ -75,7 +70,3 @@ def _differing_flags(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> list[
 
 def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-def _space(saved: Checkpoint, which: str, file: Path) -> gym.Space:
-    return space_json.read(saved.state.get(which), f"{file} has no {which} that can be read")

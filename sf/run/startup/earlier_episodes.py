@@ -9,10 +9,7 @@ from sf.storage.run_dir import RunDir
 
 
 def earlier_episodes(run_dir: RunDir, env_steps: int) -> int:
-    """Returns the number of episodes, of all actors, up to the last record with at most `env_steps`.
-
-    env_steps: where the run goes on. Later records are of what was not saved.
-    """
+    """Counts the episodes of all actors up to the last record with at most `env_steps`: later ones are undone."""
     of_starts: dict[int, int] = {}
     if run_dir.metrics.exists():
         for line in text_files.whole_lines(run_dir.metrics):

@@ -23,7 +23,7 @@ from sf.learner.update import Updater
 from sf.run.plan import Plan
 from sf.run.startup.compatibility import require_fits
 from sf.storage import checkpoint, checkpoint_names
-from sf.storage.checkpoint import MODEL, Checkpoint
+from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
 from sf.storage.zoo.places import located
 from sf.system.messages import nobody, said_to, say
@@ -81,17 +81,12 @@ def write(plan: Plan, run_dir: RunDir, initial: Mapping[int, Checkpoint]) -> Non
     """Make each the first checkpoint of its policy. Raises ValueError where it cannot be written."""
     for policy_id, saved in initial.items():
         directory = run_dir.checkpoints_of(policy_id, plan.num_policies)
-        try:
+        with run_dir.refused_if_unwritable():
             checkpoint.save(directory, saved, at_env_steps=0, keep=plan.config.run.keep_checkpoints)
-        except OSError as error:
-            raise ValueError(f"{run_dir.path} cannot hold a run ({error}): name another --train_dir") from None
 
 
 def write_beginnings(plan: Plan, run_dir: RunDir) -> None:
-    """The checkpoints from which exploiters begin anew, where they are not there yet.
-
-    Raises ValueError where one cannot be made or written.
-    """
+    """Write the checkpoints from which exploiters begin anew, unless they are there. Raises ValueError if it fails."""
     for policy_id in plan.targets:
         path = beginning_of(run_dir.path, policy_id)
         if path.exists():
@@ -99,11 +94,9 @@ def write_beginnings(plan: Plan, run_dir: RunDir) -> None:
         source = plan.config.run.init_from
         with said_to(nobody):
             saved = _fresh(plan, policy_id) if source is None else _begun_from(source, policy_id, plan)
-        try:
+        with run_dir.refused_if_unwritable():
             path.parent.mkdir(parents=True, exist_ok=True)
             checkpoint.write(path, saved)
-        except OSError as error:
-            raise ValueError(f"{run_dir.path} cannot hold a run ({error}): name another --train_dir") from None
 
 
 def of_resumed(config: Config, run_dir: RunDir) -> Config:
@@ -170,7 +163,7 @@ def _begun_from(source: str, policy_id: int, plan: Plan) -> Checkpoint:
         )
     except ValueError as error:
         raise ValueError(f"init_from: {error}") from None
-    initial = _fresh(plan, policy_id, _weights(saved))
+    initial = _fresh(plan, policy_id, saved.weights)
     say(f"policy {policy_id} starts from the weights of {file}")
     return initial
 
@@ -184,7 +177,3 @@ def _fresh(plan: Plan, policy_id: int, weights: dict[str, torch.Tensor] | None =
         if weights is not None:
             updater.model.load_state_dict(weights)
         return make_checkpoint(updater, plan.config, plan.spec)
-
-
-def _weights(saved: Checkpoint) -> dict[str, torch.Tensor]:
-    return {name[len(MODEL) :]: tensor for name, tensor in saved.tensors.items() if name.startswith(MODEL)}

@@ -52,8 +52,9 @@ def make_config(**flags: Any) -> Config:
     classes that other processes can import. Raises ValueError for a flag that is unknown, or has a value that it cannot
     have.
     """
-    if _is_object(flags.get("env")):
-        flags["env"] = name_of(flags["env"])
+    env = flags.get("env")
+    if callable(env) or is_env(type(env)):  # a class, a function, or an environment that is made already: no name
+        flags["env"] = name_of(env)
     if flags.get("env_wrappers") is not None:
         flags["env_wrappers"] = named_wrappers(flags["env_wrappers"])
     flags = checked(Config, flags)
@@ -105,11 +106,6 @@ def _with_the_end_of(flags: Mapping[str, Any], start: Mapping[str, Any]) -> dict
     return {name: value for name, value in start.items() if name not in names or not names & flags.keys()}
 
 
-def _is_object(env: Any) -> bool:
-    """Whether it is a class, a function, or an environment that is made already; else it should be a name."""
-    return callable(env) or is_env(type(env))
-
-
 def _of_file(file_flags: Mapping[str, Any], source: str, flags: Mapping[str, Any]) -> dict[str, Any]:
     """The flags in a file. Raises ValueError where one is of the wrong kind, or names code that nobody vouches for."""
     found = checked(Config, file_flags, source)
@@ -128,8 +124,7 @@ def _preset_of_kind(env: str, flags: Mapping[str, Any]) -> str | None:
 
 
 def _network_of(init_from: str | None) -> dict[str, Any]:
-    """The flags of the network of the policy which a run begins from, but for names of code. Nothing where it cannot be
-    read, which is said later."""
+    """The flags of the network that a run begins from, but for names of code; none if it cannot be read: said later."""
     if init_from is None:
         return {}
     from sf.evaluation.play.named_checkpoint import find_checkpoint  # noqa: PLC0415  torch is slow to import: not for --help

@@ -1,5 +1,4 @@
-"""What a run says when it begins: that it resumes an earlier one, and of its settings those that it chose or that cost
-speed."""
+"""What a run says when it begins: that it resumes, and of its settings those that it chose or that cost speed."""
 
 from __future__ import annotations
 

@@ -34,15 +34,9 @@ def without_training_state(saved: Checkpoint, precision: Precision = "float32") 
 
 
 def contents(policy: Checkpoint, card: str) -> dict[str, bytes]:
-    """The files of the folder by name; the card, which has the score of the weights, is the last.
-
-    policy: as `without_training_state` makes it.
-    """
-    return {
-        WEIGHTS: checkpoint.encode(policy),
-        CONFIG: flags_text(policy.state["config"]).encode(),
-        CARD: card.encode(),
-    }
+    """The files of the folder by name, the card last. policy: as `without_training_state` makes it."""
+    config = flags_text(policy.state["config"]).encode()
+    return {WEIGHTS: checkpoint.encode(policy), CONFIG: config, CARD: card.encode()}
 
 
 def _cast(tensor: Tensor, precision: Precision) -> Tensor:

@@ -31,10 +31,7 @@ def is_address(named: str) -> bool:
 
 
 def download(address: str) -> Path:
-    """The weights that hf:USER/NAME or hf:USER/NAME@REVISION names, in the cache of huggingface_hub.
-
-    Raises ValueError where there are none, or they cannot be had.
-    """
+    """Fetches hf:USER/NAME or hf:USER/NAME@REVISION into the cache of huggingface_hub. Raises ValueError."""
     match = re.fullmatch(rf"{_PREFIX}({_REPO})(?:@({_REVISION}))?", address, re.ASCII)
     if match is None:
         raise UsageError(f"{address} is no policy on the Hub: write hf:USER/NAME, or hf:USER/NAME@REVISION")

@@ -35,13 +35,8 @@ def num_usable_cores() -> int:
 
 def cpu_quota(mount: Path = cgroups.MOUNT, of_process: Path = cgroups.OF_PROCESS) -> float | None:
     """CPU seconds a second that the control groups of this process grant; None where nothing limits them."""
-    quotas = [
-        quota
-        for group in cgroups.groups("cpu", mount, of_process)
-        for quota in (_quota_of(group),)
-        if quota is not None
-    ]
-    return min(quotas, default=None)
+    quotas = map(_quota_of, cgroups.groups("cpu", mount, of_process))
+    return min((quota for quota in quotas if quota is not None), default=None)
 
 
 def shares(cores: Sequence[int], num_shares: int, num_usable: int) -> list[tuple[int, ...]]:

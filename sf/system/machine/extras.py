@@ -11,10 +11,7 @@ def how_to_install(extra: str) -> str:
 
 
 def require(extra: str, *modules: str, purpose: str) -> None:
-    """Raises ValueError where one of its modules is missing. For before their import.
-
-    purpose: what needs them, the subject of the message.
-    """
+    """Raises ValueError, before an import, if a module is missing. purpose: what needs it, the message's subject."""
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise ValueError(f"{purpose} needs {' and '.join(missing)}: {how_to_install(extra)}")

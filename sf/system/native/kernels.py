@@ -7,6 +7,7 @@ dense tensors in the memory of the host.
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -32,22 +33,6 @@ _AS_FAST_AS = 3  # threads of PyTorch, which share what a loop does on one
 Loop = Callable[..., None]
 
 
-class _Loops:
-    """Those of this process, by the dtype of their numbers."""
-
-    def __init__(self) -> None:
-        self._loaded: dict[torch.dtype, dict[str, Loop]] = {}
-
-    def of(self, dtype: torch.dtype) -> dict[str, Loop]:
-        """Empty where there are none."""
-        if dtype not in self._loaded:
-            self._loaded[dtype] = _load(_NUMBERS[dtype]) if dtype in _NUMBERS else {}
-        return self._loaded[dtype]
-
-
-_LOOPS = _Loops()
-
-
 def why_not() -> str | None:
     """Why this machine has no compiled loops, as a clause; None where it has. Makes them where they are missing."""
     try:
@@ -63,18 +48,15 @@ def pay(like: Tensor, size: int) -> bool:
 
     Its operations share many numbers among their threads; a loop is three times as fast as one of them.
     """
-    if like.device.type != "cpu" or _is_traced():
-        return False
+    if like.device.type != "cpu" or torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False  # an export or a compiler of torch follows the operations: it must see all of them
     num_threads = min(torch.get_num_threads(), size // _SHARED_FROM)
-    return num_threads <= _AS_FAST_AS and bool(_LOOPS.of(like.dtype))
+    return num_threads <= _AS_FAST_AS and bool(_loops(like.dtype))
 
 
 def find(name: str, like: Tensor) -> Loop:
-    """The loop `name` of kernels.cpp for numbers as those of `like`. Raises KeyError where there is none.
-
-    Its arguments: addresses (`Tensor.data_ptr`), then sizes.
-    """
-    return _LOOPS.of(like.dtype)[name]
+    """Returns the loop `name` of kernels.cpp for such numbers. It takes addresses, then sizes. Raises KeyError."""
+    return _loops(like.dtype)[name]
 
 
 def takes_elu(x: Tensor) -> bool:
@@ -101,15 +83,12 @@ def shifted_and_scaled(pixels: Tensor, offset: Tensor, scale: Tensor) -> Tensor:
     return out
 
 
-def _is_traced() -> bool:
-    """An export or a compiler of torch follows the operations: it must see all of them."""
-    return torch.compiler.is_compiling() or torch.jit.is_tracing()
-
-
-def _load(numbers: str) -> dict[str, Loop]:
+@functools.cache
+def _loops(dtype: torch.dtype) -> dict[str, Loop]:
+    """Returns the loops for numbers of this dtype, by name; none where there are none."""
     try:
-        loaded: Any = library.load(numbers)
-    except CompilerError:
+        loaded: Any = library.load(_NUMBERS[dtype])
+    except (CompilerError, KeyError):
         return {}
     loops = {}
     for name, (num_addresses, num_sizes) in _PARAMETERS.items():

@@ -78,11 +78,7 @@ def is_usable(path: Path) -> bool:
         whole = path.read_bytes() if is_own(path) else b""
     except OSError:  # the disk is failing
         return False
-    return whole[-_DIGEST_BYTES:] == _digest(whole[:-_DIGEST_BYTES])
-
-
-def _digest(of: bytes) -> bytes:
-    return hashlib.sha256(of).digest()
+    return whole[-_DIGEST_BYTES:] == hashlib.sha256(whole[:-_DIGEST_BYTES]).digest()
 
 
 def _compile(numbers: str, path: Path) -> None:
@@ -108,7 +104,7 @@ def put(made: Path, path: Path) -> None:
     """In its place, with its digest, once it is on the disk. Raises OSError."""
     made.chmod(0o700)
     with made.open("ab") as file:
-        file.write(_digest(made.read_bytes()))
+        file.write(hashlib.sha256(made.read_bytes()).digest())
         file.flush()
         os.fsync(file.fileno())
     made.replace(path)

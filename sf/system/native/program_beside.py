@@ -24,10 +24,7 @@ _NICENESS = 5
 
 
 class ProgramBeside:
-    """One program, and what becomes of it. Call `look` now and then.
-
-    is_over: nothing will happen any more; the program is taken, or given up.
-    """
+    """One program, and what becomes of it. Call `look` now and then. is_over: the program is taken, or given up."""
 
     def __init__(
         self,

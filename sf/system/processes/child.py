@@ -72,10 +72,7 @@ class Child:
         return f"ended with exit code {code}"
 
     def receive(self) -> list[Report]:
-        """The reports that have arrived. Closes the pipe at its end.
-
-        Never waits for the rest of one: the child may have died, or been stopped, while it wrote it.
-        """
+        """Returns the reports that have arrived, without a wait for the rest of one. Closes the pipe at its end."""
         while not self.connection.closed and self.connection.poll():
             data = os.read(self.connection.fileno(), 65536)
             self.unread += data
@@ -159,14 +156,11 @@ def end_with_error(reports: Reports, error: Exception) -> NoReturn:
 
 def _send_error(reports: Reports, error: Exception) -> None:
     is_usage_error, is_final = isinstance(error, UsageError), isinstance(error, FinalError)
+    text: str | None = None
+    if not isinstance(error, SaidError | FinalError):
+        text = error.traceback if isinstance(error, EnvError) else "".join(traceback.format_exception(error))
     with suppress(BrokenPipeError):  # the parent has died, and takes this process with it in a moment
-        reports.send(Failed(str(error), is_usage_error, is_final, _traceback(error)))
-
-
-def _traceback(error: Exception) -> str | None:
-    if isinstance(error, SaidError | FinalError):
-        return None
-    return error.traceback if isinstance(error, EnvError) else "".join(traceback.format_exception(error))
+        reports.send(Failed(str(error), is_usage_error, is_final, text))
 
 
 def set_name(name: str) -> None:

@@ -52,7 +52,14 @@ class ForkServer:
     def start(self, process: BaseProcess) -> None:
         """Start a process, and try again if this server has died: it is replaced when it is gone for good."""
         give_up_at = time.monotonic() + GONE_WITHIN_S
-        with _blocked_signals(), _told(), _unflushed_streams(), self._asked_by_multiprocessing():
+        # multiprocessing flushes both streams before it starts a process, and fails if nobody reads them.
+        with (
+            _blocked_signals(),
+            _told(),
+            redirect_stdout(None),
+            redirect_stderr(None),
+            self._asked_by_multiprocessing(),
+        ):
             while time.monotonic() < give_up_at:
                 with suppress(ConnectionError, EOFError):
                     process.start()
@@ -107,13 +114,6 @@ def _blocked_signals() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _unflushed_streams() -> Iterator[None]:
-    """Hide both streams: multiprocessing flushes them before it starts a process, and fails if nobody reads them."""
-    with redirect_stdout(None), redirect_stderr(None):
-        yield
 
 
 @contextmanager

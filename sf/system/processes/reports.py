@@ -73,11 +73,7 @@ class Remark(Report):
 
 @dataclass(frozen=True)
 class Failed(Report):
-    """An exception has ended it.
-
-    is_usage_error: the user can mend it. is_final: a new process would not help. traceback: None where the message
-    says it all.
-    """
+    """An exception has ended it. is_final: a new process would not help. traceback: None if the message says it all."""
 
     message: str
     is_usage_error: bool

@@ -60,7 +60,11 @@ def resolve_bfloat16(precision: str, device: str, has_memory: bool) -> bool:
 
 def has_bfloat16(device: str) -> bool:
     """Whether the hardware has instructions for it."""
-    return gpu.has_bfloat16() if device == "cuda" else _cpu_has_bfloat16()
+    if device == "cuda":
+        return gpu.has_bfloat16()
+    supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
+    has_avx512_bf16 = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
+    return bool(supported and supported() and has_avx512_bf16 and has_avx512_bf16())
 
 
 def _keep_freed_memory() -> None:
@@ -73,9 +77,3 @@ def _keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, 1 << 30)
         mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
-
-
-def _cpu_has_bfloat16() -> bool:
-    supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
-    has_avx512_bf16 = getattr(torch.cpu, "_is_avx512_bf16_supported", None)
-    return bool(supported and supported() and has_avx512_bf16 and has_avx512_bf16())

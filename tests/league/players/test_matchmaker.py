@@ -285,7 +285,7 @@ def test_the_record_has_every_match_once_also_where_the_disk_was_full(leagues, f
     leagues.note(((0, player), (1.0, -1.0)))
     with full_disk():
         league.write()
-        league.end()
+        league.write()
     assert len(said) == 1
     leagues.note(((player, 0), (0.5, 0.5)))
     league.write()
@@ -308,7 +308,7 @@ def test_a_resumed_league_has_the_matches_of_its_record_each_once(leagues):
     league_path.write_bytes(league_path.read_bytes()[:-20])  # of the second match, as a kill leaves it
     resumed = leagues.start(players={"random": None})
     leagues.end(((0, player), (5.0, 0.0)))
-    resumed.end()
+    resumed.write()
     assert [row["scores"][0] for row in leagues.rows() if row["kind"] == "match"] == [1.0, 5.0]
     assert leagues.start(players={"random": None}).pool.win_rates(0) == {"random": (1.0, 2)}
 

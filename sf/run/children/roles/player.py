@@ -7,7 +7,6 @@ from sf.league.players.snapshots import DIRECTORY
 from sf.league.players.worker import PlayerWorkerArgs, player_worker
 from sf.run.children.roles.role import Role, Start
 from sf.run.children.servers import NETWORKS
-from sf.run.memory import RunMemory
 
 
 def _player_arguments(start: Start) -> PlayerWorkerArgs:
@@ -32,14 +31,6 @@ def _player_arguments(start: Start) -> PlayerWorkerArgs:
     )
 
 
-def _player_owes(memory: RunMemory, idx: int) -> bool:
-    return memory.channels.has_open_requests(memory.channels.player_worker_idx)
-
-
-def _recover_player(memory: RunMemory, idx: int) -> None:
-    memory.channels.recover_policy_worker(memory.channels.player_worker_idx)
-
-
 PLAYER = Role(
     name="player",
     server=NETWORKS,
@@ -47,6 +38,6 @@ PLAYER = Role(
     count=lambda plan: int(plan.config.players.with_players),
     arguments=_player_arguments,
     queue=lambda memory, idx: memory.channels.requests[memory.channels.player_worker_idx],
-    owes=_player_owes,
-    recover=_recover_player,
+    owes=lambda memory, idx: memory.channels.has_open_requests(memory.channels.player_worker_idx),
+    recover=lambda memory, idx: memory.channels.recover_policy_worker(memory.channels.player_worker_idx),
 )

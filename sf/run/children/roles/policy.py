@@ -5,7 +5,6 @@ from __future__ import annotations
 from sf.policy.worker import PolicyWorkerArgs, policy_worker
 from sf.run.children.roles.role import Role, Start
 from sf.run.children.servers import NETWORKS
-from sf.run.memory import RunMemory
 
 
 def _policy_arguments(start: Start) -> PolicyWorkerArgs:
@@ -29,10 +28,6 @@ def _policy_arguments(start: Start) -> PolicyWorkerArgs:
     )
 
 
-def _learner_of(memory: RunMemory, idx: int) -> str:
-    return f"learner-{memory.channels.policy_of(idx)}"
-
-
 POLICY = Role(
     name="policy",
     server=NETWORKS,
@@ -42,5 +37,5 @@ POLICY = Role(
     queue=lambda memory, idx: memory.channels.requests[idx],
     owes=lambda memory, idx: memory.channels.has_open_requests(idx),
     recover=lambda memory, idx: memory.channels.recover_policy_worker(idx),
-    needs=_learner_of,
+    needs=lambda memory, idx: f"learner-{memory.channels.policy_of(idx)}",
 )
