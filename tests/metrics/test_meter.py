@@ -14,6 +14,7 @@ import sf.rollout.worker
 from sf.config import Config
 from sf.metrics.meter import Machine, Meter
 from sf.metrics.progress import Progress
+from sf.ranks.place import ALONE_HERE
 from sf.shared.counters import Counters
 from sf.shared.queues import StopRequested
 from sf.system.machine.cores import usable_cores
@@ -116,7 +117,9 @@ def rollout_worker_without_slots(*args):
 
 
 def learner(args, monkeypatch, wait, work):
-    monkeypatch.setattr(sf.learner.worker, "Orders", MagicMock())
+    parts = ("configure", "SharedWeights", "PolicyWorkers", "Saver", "Orders", "iteration_seconds", "_faster_step")
+    for part in (*parts, "_gradient_workers"):
+        monkeypatch.setattr(sf.learner.worker, part, MagicMock())
     monkeypatch.setattr(sf.learner.worker, "Rollback", MagicMock(return_value=MagicMock(is_due=False)))
     state = MagicMock(is_finished=False, share_done=0.0, ranks=MagicMock(size=1, waited_s=0.0))
     state.updater.train_iteration = lambda *args: work() or 1
@@ -125,9 +128,13 @@ def learner(args, monkeypatch, wait, work):
     loader.pop_lost_steps.return_value = 0
     args.config = Config()
     args.stop.is_set.return_value = False
+    args.weights.device, args.place, args.policy_id = "cpu", ALONE_HERE, 0
     pace = MagicMock()
-    pace.end.return_value = None
-    sf.learner.worker._train(MagicMock(), args, MagicMock(), state, MagicMock(), loader, pace)
+    pace.end.return_value = pace.warning.return_value = None
+    for part, stand_in in (("LearnerState", state), ("make_loader", loader), ("Pace", pace)):
+        monkeypatch.setattr(sf.learner.worker, part, MagicMock(return_value=stand_in))
+    monkeypatch.setattr(sf.learner.worker, "join", MagicMock(return_value=state.ranks))
+    sf.learner.worker.learner(MagicMock(), args)
 
 
 def policy_worker_of_bench(args, monkeypatch, wait, work):

@@ -38,7 +38,7 @@ def test_its_weights_are_those_of_a_synchronous_run_with_one_worker_to_the_bit(t
 
 
 class Failing(Identity):
-    """Fails in its 500th step."""
+    """Fails in its 700th step, after the first iteration."""
 
     num_steps = 0
     pids: ClassVar = set()
@@ -46,7 +46,7 @@ class Failing(Identity):
     def step(self, action):
         self.pids.add(os.getpid())
         type(self).num_steps += 1
-        if self.num_steps == 500:
+        if self.num_steps == 700:
             raise ZeroDivisionError("in the environment")
         return super().step(action)
 
