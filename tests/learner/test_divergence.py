@@ -243,7 +243,7 @@ def roll_back(diverged, saved, factor, **flags):
 
 
 @pytest.mark.parametrize("optimizer", ["adam", MUON])
-@pytest.mark.parametrize("lr_schedule", ["constant", "linear", "cosine", "kl_adaptive"])
+@pytest.mark.parametrize("lr_schedule", ["cosine", "kl_adaptive"])
 def test_each_rollback_lowers_the_learning_rate_and_versions_and_counts_grow(lr_schedule, optimizer):
     flags = {"lr_schedule": lr_schedule, "optimizer": optimizer}
     flags |= {"lr_schedule_kl_threshold": 100.0}  # nothing reaches it: the rate would grow
@@ -267,7 +267,7 @@ def test_each_rollback_lowers_the_learning_rate_and_versions_and_counts_grow(lr_
     assert updater.learning_rate == pytest.approx(rate_of_checkpoint / 8)
 
 
-@pytest.mark.parametrize("lr_schedule", ["constant", "linear", "cosine", "kl_adaptive"])
+@pytest.mark.parametrize("lr_schedule", ["constant", "cosine", "kl_adaptive"])
 def test_a_lowered_learning_rate_survives_a_checkpoint(lr_schedule):
     flags = {"lr_schedule": lr_schedule, "lr_schedule_kl_threshold": 100.0}
     updater = make_updater(**flags)
@@ -281,11 +281,3 @@ def test_a_lowered_learning_rate_survives_a_checkpoint(lr_schedule):
     lower_still = make_updater(**flags, learning_rate=1e-5)
     lower_still.load(updater.tensors(), updater.state())
     assert lower_still.learning_rate == pytest.approx(1e-5)
-
-
-@pytest.mark.parametrize(
-    "flags", [{"max_skipped_updates": 0}, {"rollback_lr_factor": 0.0}, {"rollback_lr_factor": 2.0}]
-)
-def test_flags_out_of_range_are_refused(flags):
-    with pytest.raises(ValueError, match=next(iter(flags))):
-        Config().replace(**flags)

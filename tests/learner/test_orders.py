@@ -52,12 +52,6 @@ def weights(state):
     return numbers_of(state.updater.model)
 
 
-def test_without_an_order_nothing_changes(policies):
-    before = weights(policies.states[0])
-    assert not policies.carry_out()
-    assert torch.equal(weights(policies.states[0]), before)
-
-
 def test_hyperparameters_count_from_then_on_and_weights_stay(policies):
     state = policies.states[0]
     before = weights(state)

@@ -58,20 +58,18 @@ def same(a, b):
     return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
 
 
-@pytest.mark.parametrize("optimizer", ["adam", MUON])
 @pytest.mark.parametrize(
     "flags",
     [
-        {},
-        {"lr_schedule": "cosine"},
+        {"lr_schedule": "cosine", "layer_norm": True, "value_scale": "symlog", "normalize_returns": False},
         {"lr_schedule": "kl_adaptive", "lr_adaptive_advantage_share": 1.0},
         {"exploration_loss_coeff": 0.4, "exploration_loss_coeff_final": 0.1, "train_for_env_steps": 1000},
         {"trajectory_priority": 0.8, "normalize_advantages_over": "iteration"},
-        {"layer_norm": True, "value_scale": "symlog", "normalize_returns": False},
+        pytest.param({"optimizer": "muon"}, marks=without_muon),
     ],
 )
-def test_a_restored_updater_goes_on_as_if_it_had_never_stopped(flags, optimizer):
-    flags = {"optimizer": optimizer, "train_for_seconds": 1000, **flags}
+def test_a_restored_updater_goes_on_as_if_it_had_never_stopped(flags):
+    flags = {"train_for_seconds": 1000, **flags}
     one = make_updater(**flags)
     for seed in range(3):
         one.train_iteration(make_batch(seed, one.version), seed / 4)
@@ -266,10 +264,7 @@ def test_the_adaptive_rate_knows_the_age_of_the_data_from_the_size_of_an_update(
     ("final", "hold", "share_done", "highest"),
     [
         (None, 0.0, 0.75, 1e-6),
-        (0.0, 0.0, 0.0, 1e-6),
-        (0.0, 0.0, 0.75, 0.25e-6),
         (2e-6, 0.0, 0.5, 1.5e-6),
-        (0.0, 0.0, 1.0, 1e-9),
         (0.0, 0.5, 0.5, 1e-6),
         (0.0, 0.5, 0.75, 0.5e-6),
         (0.0, 0.5, 1.0, 1e-9),
@@ -325,13 +320,6 @@ def test_without_statistics_of_returns_no_advantages_are_small():
     assert updater.learning_rate == pytest.approx(1.2e-6)
 
 
-def test_every_optimiser_step_makes_a_version_and_is_published():
-    updater, versions = make_updater(), []
-    steps = updater.train_iteration(make_batch(0), 0, EachStep(lambda: versions.append(updater.version)))
-    assert steps == 4
-    assert versions == [2, 3, 4, 5]
-
-
 class Stop(EachStep):
     """Says no from the question with the number `at` on, counted from 0."""
 
@@ -345,8 +333,7 @@ class Stop(EachStep):
         return self.num_asked <= self.at
 
 
-@pytest.mark.parametrize("decoupled", [True, False])
-@pytest.mark.parametrize("lr_schedule", ["constant", "kl_adaptive"])
+@pytest.mark.parametrize(("decoupled", "lr_schedule"), [(True, "kl_adaptive"), (False, "constant")])
 def test_an_iteration_can_be_cut_before_each_piece_of_its_work(decoupled, lr_schedule):
     num_before = 2 if decoupled else 0  # pieces of the pass before the first step
     for at in range(num_before + 5):
@@ -413,14 +400,12 @@ def test_rewards_are_scaled_before_they_are_clipped(sign):
     assert losses[0] == losses[1]
 
 
-@pytest.mark.parametrize("size", [2.0**-20, 2.0**20])
 @pytest.mark.parametrize(
-    "flags",
+    ("flags", "size"),
     [
-        {},
-        {"with_vtrace": False, "normalize_advantages_over": "iteration"},
-        {"num_epochs": 1},
-        {"value_scale": "symlog"},
+        ({}, 2.0**20),
+        ({"with_vtrace": False, "normalize_advantages_over": "iteration"}, 2.0**-20),
+        ({"value_scale": "symlog"}, 2.0**-20),
     ],
     ids=str,
 )
@@ -476,8 +461,8 @@ CUBIC = {"exploration_loss_coeff": 0.1, "exploration_loss_coeff_extra": 0.3}
 @pytest.mark.parametrize(
     ("flags", "share_done", "now"),
     [
-        *((ON_A_LINE, *rest) for rest in ((0.0, 0.4), (0.25, 0.325), (1.0, 0.1))),
-        *((CUBIC, *rest) for rest in ((0.0, 0.4), (0.5, 0.1375), (1.0, 0.1))),
+        *((ON_A_LINE, *rest) for rest in ((0.25, 0.325), (1.0, 0.1))),
+        *((CUBIC, *rest) for rest in ((0.0, 0.4), (0.5, 0.1375))),
     ],
 )
 def test_an_entropy_bonus_that_falls_has_the_weight_that_belongs_to_the_share_of_the_run(flags, share_done, now):
@@ -532,14 +517,6 @@ def test_a_decoupled_iteration_begins_at_its_proximal_policy_whatever_the_lag(la
     assert metrics_of_the_first_step(coupled, batch)["clip_fraction"] > 0.5
 
 
-def test_later_steps_of_a_decoupled_iteration_move_away_from_its_proximal_policy():
-    decoupled, coupled = (make_updater(decoupled_clip=flag) for flag in (True, False))
-    for updater in (decoupled, coupled):
-        updater.train_iteration(make_batch(0), 0)
-    assert decoupled.pop_metrics()["approx_kl"] > 1e-6
-    assert not same(decoupled.tensors(), coupled.tensors())
-
-
 @pytest.mark.parametrize(
     ("flag", "values"), [("decoupled_clip", (False, True)), ("normalize_advantages_over", ("minibatch", "iteration"))]
 )
@@ -553,71 +530,8 @@ def test_in_an_iteration_of_one_step_there_is_nothing_to_decouple_and_one_set_of
     assert same(*results)
 
 
-def test_single_steps_are_to_a_network_without_memory_what_trajectories_are():
-    updater = make_updater(core="none")
-    batch = make_batch(0)
-    whole, value = updater._optimizer_step.evaluate(batch)
-    steps = torch.randperm(T * B)
-    policy, value_of_steps = updater._optimizer_step.evaluate(batch.steps(steps))
-    torch.testing.assert_close(policy.log_probs, whole.log_probs.flatten(0, 1)[steps][:, None])
-    torch.testing.assert_close(policy.mean, whole.mean.flatten(0, 1)[steps][:, None])
-    torch.testing.assert_close(value_of_steps[:-1, 0], value[:-1].flatten()[steps])
-
-
-@pytest.mark.parametrize(("core", "with_decoupled_clip"), [("none", True), ("none", False), ("gru", True)])
-def test_shuffled_steps_have_targets_of_the_beginning_of_their_iteration(core, with_decoupled_clip, monkeypatch):
-    seen = []
-
-    def spying_loss(*args, **kwargs):
-        seen.append((args[1], args[7]))
-        return ppo_loss(*args, **kwargs)
-
-    monkeypatch.setattr(minibatch_loss, "ppo_loss", spying_loss)
-    flags = {"normalize_returns": False, "normalize_input": False, "decoupled_clip": with_decoupled_clip}
-    updater = make_updater(core=core, shuffle_steps=True, **flags)
-    batch = make_batch(0)
-    log_prob, value, _ = updater._evaluate_before(batch, NO_CALLBACK)
-    expected = make_targets(updater._config, batch, log_prob, value).value.flatten().sort()[0]
-    updater.train_iteration(batch, 0)
-    assert len(seen) == 4
-    targets = [torch.cat([target.flatten() for _, target in epoch]).sort()[0] for epoch in (seen[:2], seen[2:])]
-    if core == "none":
-        assert all(proximal.shape == (T * B // 2, 1) for proximal, _ in seen)
-        torch.testing.assert_close(targets, [expected, expected])
-    else:  # whole trajectories, and newer values
-        assert all(proximal.shape == (T, B // 2) for proximal, _ in seen)
-        assert not torch.allclose(targets[1], expected)
-    proximal = torch.cat([proximal.flatten() for proximal, _ in seen[2:]]).sort()[0]
-    torch.testing.assert_close(proximal, (log_prob if with_decoupled_clip else batch.log_prob).flatten().sort()[0])
-
-
-@pytest.mark.parametrize("with_vtrace", [True, False])
-def test_the_plain_gradient_is_weighted_by_the_truncated_ratio_where_there_is_one(with_vtrace):
-    flags = {"with_vtrace": with_vtrace, "num_batches_per_epoch": 1, "num_epochs": 1, "batch_size": T * B}
-    updater = make_updater(with_ppo_clip=False, normalize_advantages=False, normalize_input=False, **flags)
-    batch = make_batch(0)
-    policy, _ = updater._optimizer_step.evaluate(batch)
-    log_prob = policy.log_prob(batch.discrete, batch.continuous).detach()
-    batch.log_prob.copy_(log_prob + torch.randn(T, B))
-    advantage = make_targets(updater._config, batch, *updater._evaluate_before(batch, NO_CALLBACK)[:2]).advantage
-    weight = (log_prob - batch.log_prob).exp().clamp(max=1.0) if with_vtrace else 1.0
-    assert not with_vtrace or weight.min() < 0.5 < weight.max() == 1.0
-    expected = -(log_prob * weight * advantage)[batch.valid].mean()
-    updater.train_iteration(batch, 0)
-    assert updater.pop_metrics()["policy_loss"] == pytest.approx(expected.item(), rel=1e-4)
-
-
-MOMENTS_OF_ITERATION = {
-    "whole trajectories": {"core": "gru"},
-    "whole trajectories, not decoupled": {"core": "gru", "decoupled_clip": False},
-    "single steps": {"core": "none", "shuffle_steps": True},
-    "the plain gradient": {"core": "gru", "with_ppo_clip": False},
-    "GAE": {"core": "gru", "with_vtrace": False},
-}
-
-
-@pytest.mark.parametrize("flags", MOMENTS_OF_ITERATION.values(), ids=MOMENTS_OF_ITERATION)
-def test_advantages_may_be_normalised_by_the_moments_of_all_samples_before_the_first_step(flags, monkeypatch):
+def test_advantages_may_be_normalised_by_the_moments_of_all_samples_before_the_first_step(monkeypatch):
+    """Without those that are too old. See `test_slow_iteration` for the other ways to train."""
     seen = []
 
     def spying_loss(*args, **kwargs):
@@ -625,8 +539,8 @@ def test_advantages_may_be_normalised_by_the_moments_of_all_samples_before_the_f
         return ppo_loss(*args, **kwargs)
 
     monkeypatch.setattr(minibatch_loss, "ppo_loss", spying_loss)
-    flags = {"normalize_advantages_over": "iteration", "normalize_input": False, "max_policy_lag": 4, **flags}
-    updater, batch = make_updater(**flags), make_batch(0, version=1)
+    flags = {"normalize_advantages_over": "iteration", "normalize_input": False, "decoupled_clip": False}
+    updater, batch = make_updater(max_policy_lag=4, **flags), make_batch(0, version=1)
     updater.version = 5
     batch.policy_version[0] = 0  # too old
     batch.reward[0, 0] = 1e6
@@ -634,26 +548,12 @@ def test_advantages_may_be_normalised_by_the_moments_of_all_samples_before_the_f
     trained[0] = False
     log_prob, value, _ = updater._evaluate_before(batch, NO_CALLBACK)
     advantages = make_targets(updater._config, batch, log_prob, value).advantage
-    if flags.get("with_ppo_clip") is False:
-        advantages = advantages * (log_prob - batch.log_prob).exp().clamp(max=1.0)
     kept = [advantages[t, b].item() for t in range(T) for b in range(B) if trained[t, b]]
     updater.train_iteration(batch, 0)
     assert len(seen) == 4
     for found in seen:
         assert found.mean.item() == pytest.approx(np.mean(kept), rel=1e-4)
         assert found.stddev.item() == pytest.approx(np.std(kept), rel=1e-4)
-
-
-def test_the_moments_of_one_large_minibatch_are_those_of_its_iteration():
-    """Before the first step, that is: later ones see newer advantages."""
-    first_steps = []
-    for over in ("minibatch", "iteration"):
-        updater = make_updater(normalize_advantages_over=over, num_batches_per_epoch=1, batch_size=T * B)
-        weights = []
-        updater.train_iteration(make_batch(0), 0, EachStep(lambda w=weights, u=updater: w.append(numbers_of(u.model))))
-        first_steps.append(weights)
-    torch.testing.assert_close(first_steps[0][0], first_steps[1][0])
-    assert not torch.equal(first_steps[0][1], first_steps[1][1])
 
 
 def test_samples_without_a_choice_do_not_count_in_the_moments_of_an_iteration():
@@ -681,8 +581,7 @@ def test_samples_without_a_choice_do_not_count_in_the_moments_of_an_iteration():
     assert whole.advantage_moments.stddev.item() == pytest.approx(kept.std(correction=0).item(), rel=1e-5)
 
 
-@pytest.mark.parametrize("shuffle_steps", [True, False])
-@pytest.mark.parametrize("with_vtrace", [True, False])
+@pytest.mark.parametrize(("shuffle_steps", "with_vtrace"), [(True, True), (False, False)])
 def test_what_an_agent_sees_while_it_waits_changes_nothing(shuffle_steps, with_vtrace):
     space = gym.spaces.Dict(
         {"vector": gym.spaces.Box(-1, 1, (5,), np.float32), "action_mask": gym.spaces.Box(0, 1, (3,), np.int8)}

@@ -76,12 +76,6 @@ def test_steps_one_by_one_give_what_an_unroll_gives(core, share_critic, flags):
             state = step.state
 
 
-@pytest.mark.parametrize(("core", "size"), [("none", 0), ("gru", 12), ("lstm", 24)])
-def test_the_state_doubles_with_a_critic_of_its_own(core, size):
-    assert build_model(small(core=core), SPACE, SPEC).state_size == size
-    assert build_model(small(core=core, share_critic=False), SPACE, SPEC).state_size == 2 * size
-
-
 @pytest.mark.parametrize("core", ["gru", "lstm"])
 def test_what_came_before_a_first_row_is_forgotten_and_what_came_after_is_not(core):
     torch.manual_seed(0)

@@ -191,11 +191,6 @@ def test_a_registered_model_is_built_by_name():
     assert type(build_model(ModelConfig(model="test_only_model"), gym.spaces.Dict({"obs": VECTOR}), SPEC)) is Other
 
 
-def test_an_unknown_model_is_an_error_with_those_that_there_are():
-    with pytest.raises(ValueError, match=r"model is qqq, .* registered are .*actor_critic"):
-        build_model(ModelConfig(model="qqq"), gym.spaces.Dict({"obs": VECTOR}), SPEC)
-
-
 @pytest.mark.parametrize(("size", "lengths"), [(10_000, [100]), (1500, [50, 50]), (1000, [34, 34, 32]), (1, [1] * 100)])
 def test_parts_are_all_rows_in_their_order_and_of_nearly_one_length(size, lengths, monkeypatch):
     monkeypatch.setattr(blocks, "_PART", size)

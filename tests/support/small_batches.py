@@ -33,25 +33,34 @@ DISTANCE = LossTerm(
     coefficient="value_loss_coeff",
     fields=("reward",),
 )
+FIRST = "continuous and discrete actions, a critic of its own"
+TURNS = "games by turns, logarithms, layer norms, advantages of the iteration, without clipping of gradients"
+PICTURES = "pictures, and ELU, for which there are loops, advantages as they are"
 CASES = {
-    "continuous and discrete actions, a critic of its own": (VECTOR, MIXED, {"share_critic": False}),
-    "games by turns, without clipping of gradients": (MASKED, ActionSpec((3, 2), 0), {"max_grad_norm": 0.0}),
-    "logarithms, layer norms, advantages of the iteration": (
-        VECTOR,
-        ActionSpec((), 3),
+    FIRST: (VECTOR, MIXED, {"share_critic": False}),
+    TURNS: (
+        MASKED,
+        ActionSpec((3, 2), 0),
         {
             "value_scale": "symlog",
             "normalize_returns": False,
             "layer_norm": True,
             "normalize_advantages_over": "iteration",
             "ppo_clip_value": 0.0,
-            "max_grad_norm": 0.05,
+            "max_grad_norm": 0.0,
         },
     ),
-    "pictures, and ELU, for which there are loops": (
+    PICTURES: (
         PICTURE,
-        ActionSpec((4,), 0),
-        {"nonlinearity": "elu", "encoder_conv_mlp_layers": (16,), "with_ppo_clip": False},
+        ActionSpec((), 3),
+        {
+            "nonlinearity": "elu",
+            "encoder_conv_mlp_layers": (16,),
+            "with_ppo_clip": False,
+            "normalize_advantages": False,
+            "normalize_advantages_over": "iteration",
+            "max_grad_norm": 0.05,
+        },
     ),
 }
 

@@ -45,16 +45,6 @@ def test_fields_do_not_overlap_and_an_empty_field_is_allowed():
     assert arrays["c"].tolist() == [1.5, 1.5]
 
 
-def test_named_gives_the_arrays_of_a_prefix():
-    arrays = SharedArrays([Field("obs/x", (1,), np.uint8), Field("obs/y", (1,), np.uint8), Field("z", (1,), np.uint8)])
-    assert list(arrays.named("obs/")) == ["x", "y"]
-
-
-def test_available_memory_is_what_the_machine_has_at_most():
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert 0 < available_memory() <= total
-
-
 def groups(tmp_path, of_process, files):
     (tmp_path / "self").write_text(of_process)
     for name, text in files.items():

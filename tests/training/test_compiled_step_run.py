@@ -19,7 +19,8 @@ pytestmark = [
     pytest.mark.skipif(DEVICE != "cpu", reason="on a GPU there is no such program"),
 ]
 
-FLAGS = ["--shuffle_steps", "true", "--num_batches_per_epoch", "2", "--num_epochs", "2", "--share_critic", "false"]
+FLAGS = ["--shuffle_steps", "true", "--num_batches_per_epoch", "2", "--num_epochs", "2"]
+FLAGS += ["--encoder", "soon_compiled:Encoder"]
 TAKEN = "the learner's step is compiled from here on"
 NO_FASTER = "a program takes no less time"  # by three steps each, which other programs on this machine may have held up
 
@@ -59,36 +60,33 @@ def interrupt(run):
     assert processes.wait_until_gone(alive, timeout_s=10.0) == set()
 
 
-def test_a_run_takes_its_program_and_so_do_its_next_learner_and_the_next_run(tmp_path):
+def wait_until_one_is_made(cache):
+    """The folders of what is made."""
+    ends = time.monotonic() + 200.0
+    while not (making := set(cache.glob("making-*"))):
+        assert time.monotonic() < ends
+        time.sleep(0.1)
+    return making
+
+
+def test_a_run_takes_its_program_and_so_do_the_next_run_and_its_learners_and_none_leaves_anything_behind(tmp_path):
     run = start_slow(tmp_path)
-    wait_until_taken(run)
+    cache = tmp_path / "cache" / "sf"
+    first = wait_until_one_is_made(cache)
     os.kill(learner_of(run), signal.SIGKILL)
     wait_for(run, "Replaced")
+    while first & wait_until_one_is_made(cache):  # the next one to make a program removes what the first has left
+        time.sleep(0.1)
     wait_until_taken(run)
+    wait_until_one_is_made(cache)  # for the policy worker
     interrupt(run)
+    assert not list(cache.glob("making-*"))
+    assert len(list(cache.glob("program-*.so"))) == 1
     again = start_slow(tmp_path, "--experiment", "again")  # its first iteration comes before its first record
     if NO_FASTER in (tmp_path / "again" / "run.log").read_text():
         wait_until_taken(again)
-    interrupt(again)
     assert TAKEN in (tmp_path / "again" / "run.log").read_text()
-
-
-def test_a_learner_that_dies_and_a_run_that_ends_while_it_is_made_leave_nothing_behind(tmp_path):
-    run = start_slow(tmp_path)
-    cache = tmp_path / "cache" / "sf"
-
-    def wait_until_it_is_made():
-        ends = time.monotonic() + 200.0
-        while not (making := list(cache.glob("making-*"))):
-            assert time.monotonic() < ends
-            time.sleep(0.1)
-        return set(making)
-
-    first = wait_until_it_is_made()
-    os.kill(learner_of(run), signal.SIGKILL)
-    wait_for(run, "Replaced")
-    while first & wait_until_it_is_made():  # the next one to make a program removes what the first has left
-        time.sleep(0.1)
-    interrupt(run)
-    assert not list(cache.glob("making-*"))
-    assert not list(cache.glob("program-*"))
+    os.kill(learner_of(again), signal.SIGKILL)
+    wait_for(again, "Replaced")
+    wait_until_taken(again)
+    interrupt(again)

@@ -55,8 +55,8 @@ def test_evaluations_play_whole_games(env_id: str) -> None:
 
 
 def test_a_lost_life_ends_the_episode_for_the_learner_and_the_game_goes_on() -> None:
-    lives = _play("atari_breakout", 170, atari_episodic_life=True, atari_clip_rewards=False)
-    games = _play("atari_breakout", 170, atari_clip_rewards=False)
+    lives = _play("atari_breakout", 170, 1, atari_episodic_life=True, atari_clip_rewards=False)
+    games = _play("atari_breakout", 170, 1, atari_clip_rewards=False)
     assert sum(step.result.terminated.sum() for step in lives) >= 3 * len([e for s in games for e in s.episodes]) > 0
     for life, game in zip(lives, games, strict=True):
         np.testing.assert_array_equal(life.obs["obs"], game.obs["obs"])
@@ -118,16 +118,6 @@ def test_a_life_that_is_lost_as_the_time_is_over_terminates() -> None:
         assert (step.result.terminated[0], step.result.truncated[0]) == expected
         assert not step.result.first[0]
         assert len(step.episodes) == 1
-
-
-@pytest.mark.long
-def test_a_game_begins_with_up_to_30_frames_of_no_action_and_with_fire() -> None:
-    group = make_group("atari_breakout", 32, EnvOptions(), seed=0, first_env_idx=0)
-    play(group, 0)
-    num_frames = set(group._first_frame.tolist())
-    assert min(num_frames) >= 1
-    assert max(num_frames) <= 30
-    assert len(num_frames) > 10
 
 
 def test_a_game_is_seeded_by_its_number_in_the_run() -> None:

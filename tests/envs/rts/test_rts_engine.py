@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rts_games import alive, begun, mirrored, random_choices, require_same, wander
 
 from sf.envs.rts.engine.compiled import _alone
-from sf.envs.rts.engine.units import NAMES, RADIUS, RESOURCE, UNITS, WORKER, table
+from sf.envs.rts.engine.units import RADIUS, RESOURCE, UNITS
 from sf.envs.rts.games import Games, command_of
 from sf.envs.rts.settings import Settings
 
@@ -127,14 +127,6 @@ def test_an_ai_against_itself_wins_about_as_often_as_it_loses(ai):
     assert draws < 0.1
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("ai", ["simple", "hit_and_run", "flag"])
-def test_an_ai_against_itself_wins_half_of_2000_games(ai):
-    wins, draws = _wins(ai, 2000)
-    assert abs(wins - 0.5) <= 0.03
-    assert draws < 0.06
-
-
 def _wins(ai: str, num: int) -> tuple[float, float]:
     """The share of games that player 0 wins, where draws count as half, and the share of draws."""
     games = Games(Settings(game="flag" if ai == "flag" else "mini"), range(1, num + 1), 0)
@@ -178,17 +170,6 @@ def test_the_lock_of_the_first_start_lies_in_the_users_cache_and_follows_no_link
     monkeypatch.setattr(fcntl, "flock", no_locks)  # as on some disks
     with _alone():
         pass
-
-
-def test_the_table_of_units_is_that_of_the_paper():
-    kinds = table()
-    figures = ("cost", "hp", "defence", "speed", "attack", "reach", "sight")
-    assert [kinds[WORKER][name] for name in figures] == [50, 50, 0, 0.1, 2, 1, 3]
-    assert [kinds[NAMES.index("melee_attacker")][name] for name in figures] == [100, 100, 1, 0.1, 15, 1, 3]
-    assert [kinds[NAMES.index("range_attacker")][name] for name in figures] == [100, 50, 0, 0.2, 10, 5, 5]
-    assert [kinds[NAMES.index("barracks")][name] for name in figures] == [200, 200, 1, 0, 0, 0, 5]
-    assert [kinds[NAMES.index("base")][name] for name in figures] == [500, 500, 2, 0, 0, 0, 5]
-    assert kinds[RESOURCE]["hp"] == 1000
 
 
 def test_a_player_whose_ai_is_no_longer_named_commands_again():

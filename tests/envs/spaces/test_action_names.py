@@ -7,9 +7,6 @@ import pytest
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from sf.envs.doom.controls import one_of, turn_by
-from sf.envs.entries import group_of_envs
-from sf.envs.options import EnvOptions
-from sf.envs.rendering.filming import film_envs
 from sf.envs.spaces.action_names import action_names
 
 
@@ -43,21 +40,6 @@ def of(space=Env.action_space, **members):
 )
 def test_the_names_of_an_environment(env, names):
     assert action_names(env, env.action_space) == names
-
-
-@pytest.mark.parametrize(
-    ("env_id", "names"),
-    [
-        ("CartPole-v1", ("LEFT", "RIGHT")),
-        ("FrozenLake-v1", ("LEFT", "DOWN", "RIGHT", "UP")),
-        ("MountainCar-v0", ("LEFT", "NOOP", "RIGHT")),
-        ("Blackjack-v1", ("STICK", "HIT")),
-    ],
-)
-def test_environments_of_gymnasium_have_those_of_their_documentation(env_id, names):
-    group = film_envs(env_id, [lambda **kwargs: gym.make(env_id, **kwargs)], EnvOptions(), 0, 0, group_of_envs)
-    assert group.spec.action_names == (names,)
-    group.close()
 
 
 def test_options_of_doom_are_called_as_their_buttons_and_by_how_far_one_turns():

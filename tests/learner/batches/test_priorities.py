@@ -42,13 +42,6 @@ def test_priorities_are_those_of_a_loop_over_samples(shape, alpha, beta):
         assert found.probability.sum().item() == pytest.approx(1.0)
 
 
-def test_the_scale_of_advantages_does_not_matter():
-    advantage, mask = (torch.from_numpy(x) for x in random_case((4, 5), 0))
-    one, other = (priorities(scale * advantage, mask, alpha=0.8, beta=0.5) for scale in (1.0, 1e-6))
-    for ours, theirs in zip(one, other, strict=True):
-        torch.testing.assert_close(ours, theirs)
-
-
 def test_the_weights_make_up_for_the_probabilities_fully_with_a_beta_of_1():
     advantage, mask = (torch.from_numpy(x) for x in random_case((4, 8), 1))
     mask[:] = True
@@ -89,10 +82,3 @@ def test_what_is_drawn_is_where_the_sum_of_the_probabilities_exceeds_the_random_
         assert found[:-1] == expected[:-1]
         assert 0 not in found
         assert 3 not in found
-
-
-def test_trajectories_are_drawn_as_often_as_their_probability_says():
-    torch.manual_seed(0)
-    probability = torch.tensor([0.1, 0.0, 0.6, 0.3])
-    index = draw(probability, torch.rand(20_000, dtype=torch.float64))
-    torch.testing.assert_close(index.bincount(minlength=4) / 20_000, probability, atol=0.02, rtol=0)

@@ -30,7 +30,6 @@ BOARD = {"obs": Planes(3, 6, 7), "action_mask": gym.spaces.Box(0, 1, (7,), np.in
 NETWORKS = {
     "continuous": ("continuous", {"obs": box(11)}, ActionSpec((), 3), {}),
     "image_continuous": ("image_continuous", PICTURE, ActionSpec((), 3), {}),
-    "doom_battle": ("doom_battle", DOOM, ActionSpec((3, 3, 2, 8), 0), {}),
     "doom_battle with an LSTM": ("doom_battle", DOOM, ActionSpec((3, 3, 2, 8), 0), {"core": "lstm"}),
     "symbols": ("symbols", {"obs": box(7, 7, 3, high=10)}, ActionSpec((7,), 0), {}),
     "board": ("board", BOARD, ActionSpec((7,), 0), {"encoder_conv_mlp_layers": ()}),
@@ -116,17 +115,13 @@ class Steps:
         return Outcome(self.own.results, Written(weights | {name: before.weights[name]}, moments))
 
 
-WAYS = {"float32, first step": (False, 0), "bfloat16, first step": (True, 0), "bfloat16, third step": (True, 2)}
+WAYS = [(name, True, 2) for name in NETWORKS]  # bfloat16, third step
+WAYS += [("image_continuous", True, 0), ("board", True, 0), ("rts", False, 0), ("doom_battle with an LSTM", False, 0)]
 
 
-@pytest.fixture(scope="module", params=WAYS.values(), ids=WAYS)
-def way(request):
-    return request.param
-
-
-@pytest.fixture(scope="module", params=NETWORKS)
-def steps(request, way):
-    return Steps(request.param, *way)
+@pytest.fixture(scope="module", params=WAYS, ids=str)
+def steps(request):
+    return Steps(*request.param)
 
 
 def test_a_step_agrees_with_itself_with_its_samples_in_another_order_and_without_loops(steps, monkeypatch):

@@ -6,7 +6,7 @@ Without a GPU a stand-in calls the function again, which shows all but what CUDA
 import pytest
 import torch
 from late import devices_that_record, record_on
-from small_batches import CASES, DISTANCE, FLAGS, T, make_batch
+from small_batches import CASES, DISTANCE, FIRST, FLAGS, PICTURES, TURNS, T, make_batch
 
 from sf.config import Config
 from sf.learner.compiled import recorded_step
@@ -14,9 +14,6 @@ from sf.learner.compiled.recorded_step import RecordedStep
 from sf.learner.loss import terms
 from sf.learner.update import Updater
 from sf.system import gpu
-
-FIRST = "continuous and discrete actions, a critic of its own"
-TURNS = "games by turns, without clipping of gradients"
 
 
 @pytest.fixture(params=devices_that_record())
@@ -65,8 +62,8 @@ def assert_same(found, expected):
 @pytest.mark.parametrize(
     ("case", "flags"),
     [
-        *((case, {}) for case in CASES if case != TURNS),
-        (FIRST, {"shuffle_steps": False}),
+        (FIRST, {"normalize_returns": False, "value_scale": "symlog", "normalize_advantages_over": "iteration"}),
+        (PICTURES, {}),
         (FIRST, {"core": "gru", "rnn_size": 8}),
         (FIRST, {"core": "lstm", "rnn_size": 8, "num_batches_per_epoch": 1, "num_epochs": 1, "batch_size": 6 * T}),
     ],

@@ -97,9 +97,7 @@ def assert_the_same(one, other, tolerance=2e-5):
 
 WAYS = {
     "without memory": {"core": "none"},
-    "GRU": {"core": "gru"},
     "LSTM of actor and critic apart": {"core": "lstm", "share_critic": False},
-    "several minibatches": {"core": "gru", "num_batches_per_epoch": 2, "batch_size": T * B // 2},
     "single steps": {"core": "none", "shuffle_steps": True, "num_batches_per_epoch": 2, "batch_size": T * B // 2},
     "decoupled": {"core": "gru", "decoupled_clip": True},
     "trajectories drawn by their advantages": {
@@ -117,11 +115,7 @@ WAYS = {
 }
 
 
-if hasattr(torch.optim, "Muon"):
-    WAYS["Muon"] = {"core": "gru", "optimizer": "muon"}
-
-
-@pytest.mark.parametrize(("way", "count"), [*((way, 3) for way in WAYS), ("GRU", 1)])
+@pytest.mark.parametrize(("way", "count"), [*((way, 2) for way in WAYS), ("decoupled", 1)])
 def test_training_with_workers_is_the_same_within_rounding(way, count, closing):
     config = CONFIG.replace(**WAYS[way])
     workers = make_workers(config, count, closing)

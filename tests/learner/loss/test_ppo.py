@@ -162,13 +162,6 @@ def test_a_sample_counts_in_policy_value_and_entropy_as_much_as_its_weight_says(
                 assert found[name] == pytest.approx(value, rel=1e-9, abs=1e-9), name
 
 
-def test_equal_weights_are_none():
-    case = random_case((6, 4))
-    found = named(ppo_loss(**case, sample_weight=torch.full((6, 4), 3.0).double()))
-    for name, value in named(ppo_loss(**case)).items():
-        assert found[name] == pytest.approx(value, rel=1e-12), name
-
-
 def test_weights_divided_by_their_maximum_have_the_gradients_of_each_term_without_normalisation():
     """Schaul et al. 2016, section 3.4: the loss of each sample times w / max w."""
     case, settings = random_case((6, 4)), {"normalize_advantages": False}
@@ -231,16 +224,6 @@ def test_on_policy_the_surrogate_has_the_gradient_of_the_policy_gradient():
 
 def policy_loss(case: dict[str, torch.Tensor], **settings) -> float:
     return ppo_loss(**case, settings=SETTINGS | settings).metrics["policy_loss"].item()
-
-
-def test_with_the_behaviour_policy_as_the_proximal_one_the_objective_is_that_of_ppo():
-    """Schulman et al. 2017, equation 7."""
-    case = random_case((6, 4))
-    case["proximal_log_prob"] = case["behaviour_log_prob"].clone()
-    ratio = (case["log_prob"] - case["behaviour_log_prob"]).exp()[case["mask"]]
-    advantage = case["advantage"][case["mask"]]
-    objective = torch.minimum(ratio * advantage, ratio.clamp(1 / 1.2, 1.2) * advantage).mean()
-    assert policy_loss(case, normalize_advantages=False) == pytest.approx(-objective.item(), rel=1e-9)
 
 
 def test_with_weights_of_any_size_the_objective_is_that_of_decoupled_ppo():

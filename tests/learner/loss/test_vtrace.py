@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from sf.learner.loss.gae import gae
-from sf.learner.loss.vtrace import VTrace, vtrace
+from sf.learner.loss.vtrace import vtrace
 
 SHAPES = [(1, 1), (1, 5), (7, 1), (9, 4)]
 
@@ -73,48 +73,8 @@ def test_vtrace_on_policy_is_gae(lambda_):
     assert_same(on_policy, gae(**case, lambda_=lambda_))
 
 
-def test_with_discount_0_targets_are_rewards():
-    case = random_case((6, 3))
-    case |= {"log_rho": torch.zeros(6, 3).double(), "discount": torch.zeros(6, 3).double()}
-    expected = torch.where(case["valid"], case["reward"], case["value"][:-1])
-    torch.testing.assert_close(vtrace(**case).vs, expected)
-
-
-def test_unclipped_on_policy_targets_are_discounted_sums_of_rewards_and_the_bootstrap_value():
-    reward, value = torch.tensor([[1.0], [2.0], [4.0]]), torch.tensor([[9.0], [9.0], [9.0], [8.0]])
-    zeros, ones = torch.zeros(3, 1), torch.ones(3, 1, dtype=torch.bool)
-    vs = vtrace(zeros, reward, zeros + 0.5, value, ones).vs
-    torch.testing.assert_close(vs, torch.tensor([[1 + 1 + 1 + 1.0], [2 + 2 + 2.0], [4 + 4.0]]))
-
-
 def parts(case: dict[str, torch.Tensor], start: int, end: int) -> dict[str, torch.Tensor]:
     return {name: x[start : end + (name == "value")] for name, x in case.items()}
-
-
-def test_cutting_at_a_termination_equals_two_rollouts():
-    case = random_case((8, 3), seed=3)
-    case["valid"] = torch.ones_like(case["valid"])
-    case["discount"][4] = 0.0
-    whole = vtrace(**case, rho_bar=1.5, lambda_=0.9)
-    halves = [vtrace(**parts(case, *span), rho_bar=1.5, lambda_=0.9) for span in [(0, 5), (5, 8)]]
-    assert_same(whole, tuple(torch.cat(pair) for pair in zip(*halves, strict=True)))
-
-
-def test_cutting_at_a_truncation_equals_two_rollouts_of_which_the_first_ends_with_the_final_observation():
-    case = random_case((8, 3), seed=4)
-    case["valid"] = torch.ones_like(case["valid"])
-    case["valid"][5] = False  # step 4 was truncated; row 5 is the final observation, its action was ignored
-    whole = vtrace(**case, rho_bar=1.5, lambda_=0.9)
-    before = vtrace(**parts(case, 0, 5), rho_bar=1.5, lambda_=0.9)
-    after = vtrace(**parts(case, 6, 8), rho_bar=1.5, lambda_=0.9)
-    assert_same(VTrace(*(x[:5] for x in whole)), before)
-    assert_same(VTrace(*(x[6:] for x in whole)), after)
-    torch.testing.assert_close(whole.vs[5], case["value"][5])
-    assert (whole.advantage[5] == 0).all()
-    rho = case["log_rho"][4].exp().clamp(max=1.5)
-    v = case["value"]
-    target = case["reward"][4] + case["discount"][4] * v[5]
-    torch.testing.assert_close(whole.vs[4], v[4] + rho * (target - v[4]))
 
 
 def test_garbage_where_the_action_was_ignored_changes_nothing():

@@ -2,11 +2,7 @@ import math
 
 import pytest
 
-from sf.learner.optimizer.learning_rate import advantage_scale, cosine, held, kl_adaptive, linear
-
-
-def test_a_linear_rate_reaches_0_at_the_end():
-    assert [linear(2.0, share_done) for share_done in (0.0, 0.25, 0.5, 1.0)] == [2.0, 1.5, 1.0, 0.0]
+from sf.learner.optimizer.learning_rate import advantage_scale, cosine, held, kl_adaptive
 
 
 def test_a_rate_may_be_held_before_it_falls():

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+import warm
 
 from sf.system.native import library
 from sf.system.native.library import CompilerError
@@ -47,7 +48,7 @@ def test_a_library_is_made_once(cache, monkeypatch):
 
 def test_a_damaged_library_is_made_anew(cache):
     command = [sys.executable, "-c", "from sf.system.native import library; library.load('float32').elu"]
-    subprocess.run(command, check=True)  # in processes of their own: the linker knows a file that is open by its name
+    warm.run(command, check=True)  # in processes of their own: the linker knows a file that is open by its name
     (made,) = cache.iterdir()
     whole = made.read_bytes()
     for damaged in (
@@ -56,7 +57,7 @@ def test_a_damaged_library_is_made_anew(cache):
         whole[:4096] + bytes(4096) + whole[8192:],
     ):
         made.write_bytes(damaged)
-        subprocess.run(command, check=True)
+        warm.run(command, check=True)
         assert made.read_bytes() == whole
 
 
@@ -69,7 +70,7 @@ def test_another_cpu_or_another_source_makes_another_library(cache, monkeypatch)
 
 def test_processes_that_begin_together_get_the_same_library(cache):
     code = "from sf.system.native import library; library.load('float32')"
-    started = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
+    started = [warm.Popen([sys.executable, "-c", code]) for _ in range(3)]
     assert [process.wait() for process in started] == [0, 0, 0]
     assert len(list(cache.iterdir())) == 1
 

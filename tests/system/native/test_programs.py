@@ -1,5 +1,6 @@
 """Compiled programs: they compute what the module computes, with the weights that it has, for every batch."""
 
+import importlib
 import os
 import stat
 import sys
@@ -7,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-import warm
 from torch import nn
 
 from sf.system.native import kernels, library, programs
@@ -131,20 +131,15 @@ def test_other_shapes_words_code_or_machines_have_another_name(monkeypatch, tmp_
     names.append(name())
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    own = tmp_path / "own.py"
-    for code in ("1", "2"):
-        own.write_text(f"import torch\nclass Own(torch.nn.Identity):\n    number = {code}\n")
-        names.append(
-            warm.run([sys.executable, "-c", NAME_OF_OWN], cwd=tmp_path, capture_output=True, check=True).stdout
-        )
+    monkeypatch.syspath_prepend(tmp_path)
+    own = tmp_path / "own_network.py"
+    for code in ("1", "two"):
+        own.write_text(f"import torch\nclass Own(torch.nn.Identity):\n    number = '{code}'\n")
+        monkeypatch.delitem(sys.modules, "own_network", raising=False)
+        module = importlib.import_module("own_network").Own()
+        assert module.number == code
+        names.append(programs.path_of(module, (), []).name)
     assert len(set(names)) == len(names)
-
-
-NAME_OF_OWN = """
-from own import Own
-from sf.system.native import programs
-print(programs.path_of(Own(), (), []).name)
-"""
 
 
 def test_a_file_that_is_no_program_is_one_sentence(tmp_path):

@@ -97,7 +97,6 @@ def test_a_start_that_fails_is_said_in_one_sentence(monkeypatch, capsys, status_
     [
         (["--autotun", "1"], "--autotun"),
         (["--rounds", "0"], "rounds is 0"),
-        (["--seconds", "0"], "seconds is 0.0"),
         (["--budget_s", "nan"], "budget_s is 'nan'"),
         (["--layers"], "layers is empty"),
         (["--json", "{here}"], "cannot be written"),

@@ -7,11 +7,21 @@ import pytest
 
 from sf.config import Config
 from sf.run.planning import make_plan
-from sf.tools.bench import layers
+from sf.tools.bench import layers, simulation
 from sf.tools.bench.layers import LAYERS
 from sf.tools.bench.simulation import simulate
 
 
+@pytest.fixture
+def quick(request, monkeypatch):
+    """Processes of the bare simulation are forked. The long tests start them as they are."""
+    if request.node.get_closest_marker("long") is None:
+        of_kind = multiprocessing.get_context
+        monkeypatch.setattr(simulation.multiprocessing, "get_context", lambda _: of_kind("fork"))
+        monkeypatch.setattr(simulation, "_WARMUP_S", 0.1)
+
+
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
@@ -29,6 +39,7 @@ def test_one_process_that_fails_ends_the_others_and_is_heard(fault, said, tmp_pa
     assert multiprocessing.active_children() == []
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("layer", ["simulation", pytest.param("sampler", marks=pytest.mark.long)])
 def test_random_actions_are_among_those_that_a_mask_allows(layer, tmp_path):
     """What is forbidden raises, and ends the measurement."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from doom_stage import Stage
 
-from sf.envs.doom.group import make_rendered_group
+from sf.envs.doom.group import make_group, make_rendered_group
 from sf.envs.group import StepResult
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.observations import obs_arrays
@@ -22,9 +22,15 @@ def play(stage: Stage, *actions) -> list:
     return episodes
 
 
-def test_a_bot_takes_the_place_of_either_agent_from_the_second_step_on_and_episodes_alternate(stage):
+@pytest.fixture(scope="module")
+def duel():
+    group = make_group("doom_duel", 1, EnvOptions(doom_match_s=1, doom_bot_difficulty=50), seed=3, first_env_idx=0)
+    yield Stage(group)
+    group.close()
+
+
+def test_a_bot_takes_the_place_of_either_agent_from_the_second_step_on_and_episodes_alternate(duel):
     """The first actions were chosen by the picture of another match. See `sf.envs.group`: as after a truncation."""
-    duel = stage("doom_duel", doom_match_s=1, doom_bot_difficulty=50)
     (match,) = duel.group._games
     engines = []
     for actions in [(NOTHING, NOTHING), (NOTHING, BOT), (BOT, NOTHING), (NOTHING, NOTHING)]:
@@ -82,8 +88,7 @@ def test_a_deathmatch_keeps_its_own_bots_and_its_other_agents(stage):
     assert [episode.actor_idx for episode in play(match, NOTHING, BOT, NOTHING)] == [0, 1, 2]
 
 
-def test_the_weights_of_an_agent_are_its_own_beside_a_bot_and_without_it_and_bots_are_not_alone(stage):
-    duel = stage("doom_duel", doom_match_s=1)
+def test_the_weights_of_an_agent_are_its_own_beside_a_bot_and_without_it_and_bots_are_not_alone(duel):
     (match,) = duel.group._games
     of_death = np.array([1.0 if name == "death_up" else 0.0 for name in duel.group.spec.shaping])
     for told, actions in [(-7, (BOT, NOTHING)), (-5, (BOT, NOTHING)), (None, (NOTHING, NOTHING))]:
