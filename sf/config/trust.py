@@ -22,6 +22,7 @@ from sf.envs.registry import code_of, writes_files
 from sf.envs.wrappers.named import code_of as code_of_wrapper
 from sf.envs.wrappers.named import read_all
 from sf.system.messages import say
+from sf.system.portable import user_id
 
 
 class NamedCode(NamedTuple):
@@ -44,7 +45,7 @@ def known_code() -> set[NamedCode]:
     try:
         with known_code_path().open("rb") as file:
             status = os.fstat(file.fileno())
-            if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o022:
+            if status.st_uid != user_id() or stat.S_IMODE(status.st_mode) & 0o022:
                 return set()
             lines = file.read().splitlines()
     except (OSError, RuntimeError):  # RuntimeError: there is no home

@@ -18,7 +18,7 @@ import numpy as np
 from sf.metrics.bottleneck import Load
 from sf.shared.counters import Counters
 
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _IDLE = slice(3, 5)  # of the figures of a core: idle, and idle while a disk works
 _ALL = slice(0, 8)  # user, nice, system, idle, iowait, irq, softirq, steal; what follows is in user and nice, too
 _OF_PROCESS = slice(11, 15)  # of the figures after its name: user, system, and both of its children that have ended

@@ -48,7 +48,7 @@ def system_info() -> dict[str, Any]:
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
         "usable_cores": num_usable_cores(),
-        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "memory_gib": _memory_gib(),
         **_gpus(),
         "python": platform.python_version(),
         "versions": {package: version for package in _PACKAGES if (version := _version(package))},
@@ -80,6 +80,13 @@ def _git(directory: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
+
+
+def _memory_gib() -> float | None:
+    """Returns None where the system does not tell, as on Windows."""
+    if not hasattr(os, "sysconf"):
+        return None
+    return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
 
 
 def _cpu_model() -> str:

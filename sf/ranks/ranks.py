@@ -7,7 +7,6 @@ samples would do, and their weights stay the same.
 
 from __future__ import annotations
 
-import fcntl
 import inspect
 import os
 import socket
@@ -27,6 +26,7 @@ from torch.distributed import PrefixStore
 
 from sf.ranks.place import Place
 from sf.ranks.rendezvous import connect
+from sf.system.portable import fcntl
 from sf.system.processes.child import SaidError
 
 _SIOCGIFADDR = 0x8915

@@ -6,7 +6,6 @@ Everything that can be known to be wrong is found here, before any process start
 from __future__ import annotations
 
 import math
-import resource
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -35,6 +34,7 @@ from sf.system import gpu
 from sf.system.arrays import available_memory
 from sf.system.machine.cores import num_usable_cores, usable_cores
 from sf.system.native import kernels
+from sf.system.portable import resource
 from sf.system.processes.fork_servers import allow_many_descriptors, descriptors_needed
 from sf.system.processes.torch_runtime import resolve_bfloat16, resolve_device
 
@@ -117,8 +117,9 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     if not sampler.async_rl:
         _check_rounds(plan)
     require_memory(available_memory(), plan)
-    allow_many_descriptors()
-    _check_descriptors(plan)
+    if not config.run.serial:
+        allow_many_descriptors()
+        _check_descriptors(plan)
     if sampler.async_rl:
         _check_lag(plan)
     return plan

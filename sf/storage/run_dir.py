@@ -231,7 +231,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     """Readers see the old file or the new one, whole, also after a crash. Makes missing directories. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _written_beside(path, data) as temporary:
-        temporary.rename(path)
+        temporary.replace(path)
     _sync_directory(path.parent)
 
 
@@ -250,7 +250,7 @@ def write_together(directory: Path, files: Mapping[str, bytes]) -> None:
         for name, temporary in beside.items():
             if name == last:
                 _sync_directory(directory)
-            temporary.rename(directory / name)
+            temporary.replace(directory / name)
     _sync_directory(directory)
 
 
@@ -272,7 +272,9 @@ def _written_beside(path: Path, data: bytes) -> Iterator[Path]:
 
 
 def _sync_directory(path: Path) -> None:
-    """The names in it must survive a crash."""
+    """The names in it must survive a crash. Windows cannot be asked for it."""
+    if os.name == "nt":
+        return
     directory = os.open(path, os.O_RDONLY)
     try:
         os.fsync(directory)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import socket
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sf.system.messages import say
+from sf.system.portable import O_NOFOLLOW, fcntl
 
 
 class HeldError(ValueError):
@@ -63,7 +63,7 @@ class Lock:
 
     def _open(self) -> int:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        return os.open(self._path, os.O_RDWR | os.O_CREAT | O_NOFOLLOW, 0o666)
 
     def _is_in_place(self) -> bool:
         try:
@@ -73,6 +73,9 @@ class Lock:
 
     def _take(self) -> str | None:
         """The process that has it, where another one does."""
+        if fcntl is None:
+            say(f"{self._directory} cannot be locked on this system: make sure that no second run starts there")
+            return None
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

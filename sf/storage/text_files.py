@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from sf.system.portable import O_NOFOLLOW
+
 # Controls, of which one could move the cursor of a terminal or clear it, ends of lines, and what XML does not allow.
 _NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
 _BLOCK = 65_536  # bytes that are read at a time
@@ -46,7 +48,7 @@ def _finite(value: Any) -> Any:
 
 def open_to_append(path: Path) -> BinaryIO:
     """Unbuffered. Raises OSError, also where it is a link."""
-    return open(path, "ab", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666))
+    return open(path, "ab", buffering=0, opener=lambda name, flags: os.open(name, flags | O_NOFOLLOW, 0o666))
 
 
 def append_whole(file: BinaryIO, data: bytes) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -113,8 +114,14 @@ def _attach(fields: tuple[Field, ...], duplicate: Any) -> SharedArrays:
 
 
 def available_memory(mount: Path = cgroups.MOUNT, of_process: Path = cgroups.OF_PROCESS) -> int:
-    """Bytes that this process may still take: of the machine, or of its control groups where that is less."""
-    meminfo = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    """Bytes that this process may still take: of the machine, or of its control groups where that is less.
+
+    The largest number where the system does not tell.
+    """
+    try:
+        meminfo = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    except FileNotFoundError:  # another system than Linux
+        return sys.maxsize
     of_machine = int(meminfo["MemAvailable"].split()[0]) * 1024
     groups = cgroups.groups("memory", mount, of_process)
     return min([of_machine, *(left for group in groups if (left := _left_in(group)) is not None)])

@@ -2,13 +2,16 @@
 
 import os
 import signal
+import subprocess
+import sys
 import traceback
 from typing import ClassVar
 
+import hidden_linux
 import numpy as np
 import pytest
 from faults.processes import children_of_run
-from runs import command, start, train_here
+from runs import command, flags_of_run, start, train_here
 from safetensors.numpy import load_file
 
 from sf.__main__ import main
@@ -76,6 +79,16 @@ def test_ctrl_c_ends_it_in_the_middle_of_a_batch_and_it_is_saved(tmp_path):
     run.send_signal(signal.SIGINT)
     assert run.wait(timeout=30) == 130
     assert weights(tmp_path / "toy_identity")
+
+
+@pytest.mark.long
+def test_nothing_that_linux_alone_has_is_needed(tmp_path):
+    flags = flags_of_run(tmp_path, *ONE, "--serial", "true", "--core", "gru", env="CartPole-v1")
+    done = subprocess.run(
+        [sys.executable, hidden_linux.__file__, "sf", *flags], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert weights(tmp_path / "CartPole-v1")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ those of all modules of the engine, so each of them refers to `_DIGEST`, which N
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Callable, Iterator
@@ -122,6 +121,8 @@ def _alone() -> Iterator[None]:
         return
     try:
         with suppress(OSError):  # a disk without locks, as some of networks are
+            import fcntl  # noqa: PLC0415  Windows has none
+
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:

@@ -6,7 +6,6 @@ is killed at whatever moment leaves no queue locked and no message half written.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 from array import array
@@ -15,6 +14,7 @@ from multiprocessing import reduction
 from typing import Any
 
 from sf.shared.queues.index_queue import MAX_AT_ONCE, IndexQueue, StopRequested
+from sf.system.portable import fcntl
 
 _STOP = -1
 _BYTES = 4  # of an index

@@ -19,11 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sf.system.machine import cgroups
-
-
-def usable_cores() -> tuple[int, ...]:
-    """The cores that this process may run on."""
-    return tuple(sorted(os.sched_getaffinity(0)))
+from sf.system.portable import usable_cores
 
 
 def num_usable_cores() -> int:

@@ -20,6 +20,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from sf.system.portable import user_id
+
 SOURCE = Path(__file__).with_name("kernels.cpp")
 NUMBERS = {"float32": "float", "bfloat16": "BFloat16"}  # dtype of torch: type in the source
 
@@ -69,7 +71,7 @@ def is_own(path: Path) -> bool:
         status = path.stat()
     except OSError:
         return False
-    return status.st_uid == os.getuid() and not status.st_mode & 0o022
+    return status.st_uid == user_id() and not status.st_mode & 0o022
 
 
 def is_usable(path: Path) -> bool:

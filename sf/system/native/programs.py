@@ -8,7 +8,6 @@ word of new ones.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import inspect
 import os
@@ -28,6 +27,7 @@ from torch import Tensor, nn
 from sf.system.native import library, packing
 from sf.system.native.library import CompilerError, put
 from sf.system.native.packing import PackedProducts, PackedWeights
+from sf.system.portable import fcntl
 
 _MAKING = "making-"  # begins the names of folders
 _KEPT = 32  # programs, of some megabytes each

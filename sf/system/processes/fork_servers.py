@@ -8,7 +8,6 @@ that the program may use itself. It must never touch a GPU: CUDA does not surviv
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import socket
 import sys
@@ -19,6 +18,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from multiprocessing import forkserver, reduction, resource_tracker
 from multiprocessing.process import BaseProcess
 
+from sf.system.portable import resource
 from sf.system.processes.creator import CREATOR
 from sf.system.processes.stopping import STOP_SIGNALS
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from sf.system.arrays import Field, SharedArrays
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_HANG_UP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # which Windows has not
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([] if _HANG_UP is None else [_HANG_UP]))
 _ONE_PRESS_S = 1.0  # launchers such as make and timeout pass on a signal that the terminal has sent to all as well
 
 
@@ -66,7 +67,7 @@ class Signals:
 def caught_signals() -> Iterator[Signals]:
     """`STOP_SIGNALS` are only noted while this is open. SIGHUP is ignored where nohup has seen to that."""
     signals = Signals()
-    caught = [s for s in STOP_SIGNALS if s != signal.SIGHUP or signal.getsignal(s) != signal.SIG_IGN]
+    caught = [s for s in STOP_SIGNALS if s != _HANG_UP or signal.getsignal(s) != signal.SIG_IGN]
     before = {signum: signal.signal(signum, signals.handle) for signum in caught}
     try:
         yield signals
@@ -79,7 +80,7 @@ def caught_signals() -> Iterator[Signals]:
 def ended_in_order() -> Iterator[None]:
     """SIGTERM and SIGHUP raise SystemExit while this is open, as Ctrl-C raises KeyboardInterrupt. By themselves they
     would leave undone what is done at the end. Where one is ignored or handled, it stays so."""
-    raised = [s for s in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(s) == signal.SIG_DFL]
+    raised = [s for s in STOP_SIGNALS[1:] if signal.getsignal(s) == signal.SIG_DFL]
     for signum in raised:
         signal.signal(signum, _raise)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -73,6 +74,8 @@ def _keep_freed_memory() -> None:
     By default glibc maps every large block anew and the kernel zeroes its pages again: at a batch of 2048 images that
     costs a third of the time of a training step. Elsewhere than on glibc nothing is changed.
     """
+    if sys.platform != "linux":
+        return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, 1 << 30)

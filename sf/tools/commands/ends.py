@@ -17,7 +17,7 @@ from sf.ranks.agent import SAID_ONCE
 FAILURE = 1
 USER_ERROR = 2  # exit status of everything that the user can fix
 _INTERRUPTED = 128 + signal.SIGINT
-_NOT_READ = 128 + signal.SIGPIPE
+_NOT_READ = 141  # 128 + SIGPIPE
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
