@@ -30,11 +30,12 @@ from learning import tasks as task_table
 from learning import turns as runs
 from learning.results import NAME, Record, Results, newest_own
 from learning.tasks import TABLE, Task
+from learning.turns import Learner
 from peers.options import REPOSITORY
 from peers.own import Own
 from peers.sample_factory import SampleFactory
 from peers.sb3 import StableBaselines3
-from peers.trainer import Learner, Order
+from peers.trainer import Order
 from peers.trees import tree_of
 
 from sf.storage import run_lock

@@ -46,7 +46,8 @@ from sf.tools.commands import cli
 
 KINDS = get_args(get_type_hints(SamplerConfig)["queues"])
 CLIENTS = (1, 8, 72)
-ENVS = {"doom_battle": ("--num_envs_per_worker=8",), "doom_duel": ("--num_envs_per_worker=8",)}
+KILLS = ("deaths", "inside", "locked", "locked_unforeseen")
+ENVS = ("doom_battle", "doom_duel")
 LOCKED_AFTER_S = 1.0  # without a message, where they come by the thousand
 START_UP_S = 60.0
 
@@ -126,8 +127,8 @@ def main() -> None:
             measure(f"round trip on {name}, us", lambda kind, pair=pair: round_trip_us(kind, pair, options.seconds))
         for num in CLIENTS:
             measure(f"{num} clients, answers/s", lambda kind, num=num: answers_per_s(kind, num, options.seconds))
-        for env, flags in ENVS.items() if options.training_seconds else ():
-            measure(f"{env}, frames/s", lambda kind, env=env, flags=flags: train(kind, env, flags, options))
+        for env in ENVS if options.training_seconds else ():
+            measure(f"{env}, frames/s", lambda kind, env=env: train(kind, env, options.training_seconds))
         json_file.write(options.json, {"machine": machine, "figures": figures})
     kills = {kind: kill_many(kind, options.kills) for kind in KINDS}
     json_file.write(options.json, {"machine": machine, "figures": figures, "kills": kills})
@@ -185,56 +186,50 @@ def pass_on_for_ever(queue: IndexQueue, passed_on: IndexQueue) -> None:
         passed_on.put_many(queue.get_many())
 
 
-def train(kind: str, env: str, flags: tuple[str, ...], options: Options) -> float:
+def train(kind: str, env: str, seconds: float) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "sf", "--env", env, "--num_workers=2", *flags, f"--queues={kind}"]
-        command += ["--train_dir", folder, "--experiment=run", f"--train_for_seconds={options.training_seconds:g}"]
-        run_bounded(command, Path(folder, "log"), options.training_seconds + START_UP_S)
+        command = [sys.executable, "-m", "sf", f"--env={env}", "--num_workers=2", "--num_envs_per_worker=8"]
+        command += [f"--queues={kind}", f"--train_dir={folder}", "--experiment=run", f"--train_for_seconds={seconds:g}"]
+        run_bounded(command, Path(folder, "log"), seconds + START_UP_S)
         summary = Path(folder, "run", "summary.json")
         if not summary.exists():
             sys.exit(Path(folder, "log").read_text())
         return float(json.loads(summary.read_text())["steady_env_frames_per_second"])
 
 
-@dataclass
-class Kills:
-    """What became of the deaths of one kind of queue."""
-
-    deaths: int = 0
-    inside: int = 0  # of a queue, as its kind says
-    locked: int = 0  # queues in which nothing went on
-    locked_unforeseen: int = 0  # those in which none had died inside
-
-
 def kill_many(kind: str, num: int) -> dict[str, int]:
-    rng, kills = random.Random(0), Kills()
-    while kills.deaths < num:
+    """Deaths; those inside of a queue, as its kind says; queues in which nothing went on, and those of them in which
+    none had died inside."""
+    rng, kills = random.Random(0), dict.fromkeys(KILLS, 0)
+    while kills["deaths"] < num:
         with Processes() as processes:
             kill_until_locked(make_queues(kind), processes, rng, kills, num)
     print(kind, kills, file=sys.stderr, flush=True)
-    return vars(kills)
+    return kills
 
 
-def kill_until_locked(queues: Queues, processes: Processes, rng: random.Random, kills: Kills, num: int) -> None:
+def kill_until_locked(
+    queues: Queues, processes: Processes, rng: random.Random, kills: dict[str, int], num: int
+) -> None:
     """Or until so many have died."""
     queue = queues.make(1000)
     counts = SharedArrays([Field("counts", (1,), np.int64)])["counts"]
     bodies = {"puts": (put_for_ever, queue), "puts too": (put_for_ever, queue), "gets": (count_for_ever, queue, counts)}
     alive = {role: processes.start(*body) for role, body in bodies.items()}
     inside = 0
-    while kills.deaths < num:
+    while kills["deaths"] < num:
         processes.require_alive()
         if not goes_on(counts):
-            kills.locked += 1
-            kills.locked_unforeseen += not inside
+            kills["locked"] += 1
+            kills["locked_unforeseen"] += not inside
             return
         time.sleep(rng.random() * 0.003)
         role = rng.choice(list(alive))
         processes.kill(alive[role])
         was_inside = queues.may_be_locked_by(alive[role].pid)
         inside += was_inside
-        kills.inside += was_inside
-        kills.deaths += 1
+        kills["inside"] += was_inside
+        kills["deaths"] += 1
         alive[role] = processes.start(*bodies[role])
 
 
@@ -260,10 +255,7 @@ def goes_on(counts: np.ndarray) -> bool:
 
 def table(figures: dict[str, dict[str, list[float]]], kills: dict[str, dict[str, int]]) -> str:
     rows = [[name, *(f"{median(by_kind[kind]):,.0f}" for kind in KINDS)] for name, by_kind in figures.items()]
-    rows += [
-        [what.replace("_", ", "), *(f"{kills[kind][what]:,}" for kind in KINDS)]
-        for what in ("deaths", "inside", "locked", "locked_unforeseen")
-    ]
+    rows += [[what.replace("_", ", "), *(f"{kills[kind][what]:,}" for kind in KINDS)] for what in KILLS]
     return markdown_table(["", *KINDS], rows)
 
 

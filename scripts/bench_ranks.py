@@ -15,7 +15,6 @@ import multiprocessing
 import os
 import tempfile
 import time
-from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -61,25 +60,12 @@ def main() -> None:
 
 def _measure(env: str, size: int, rounds: int, seconds: float, compresses: bool) -> list[dict[str, Any]]:
     """What each rank found."""
-    context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as folder:
-        readers, processes = [], []
-        for rank in range(size):
-            reader, writer = context.Pipe(duplex=False)
-            words = (rank, size, f"{folder}/store", env, rounds, seconds, compresses, writer)
-            processes.append(context.Process(target=_rank, args=words, daemon=True))
-            processes[-1].start()
-            writer.close()
-            readers.append(reader)
-        found = [reader.recv() for reader in readers]
-        for process in processes:
-            process.join()
-        return found
+    with tempfile.TemporaryDirectory() as folder, multiprocessing.get_context("spawn").Pool(size) as pool:
+        words = (size, f"{folder}/store", env, rounds, seconds, compresses)
+        return pool.starmap(_rank, [(rank, *words) for rank in range(size)], chunksize=1)
 
 
-def _rank(
-    rank: int, size: int, path: str, env: str, rounds: int, seconds: float, compresses: bool, out: Connection
-) -> None:
+def _rank(rank: int, size: int, path: str, env: str, rounds: int, seconds: float, compresses: bool) -> dict[str, Any]:
     configure("cpu", 1, False, has_fixed_shapes=True)
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank % len(os.sched_getaffinity(0))]})
     plan = make_plan(make_config(env=env, device="cpu"))
@@ -99,16 +85,13 @@ def _rank(
             torch.distributed.barrier()
             times[name].append(sum(_seconds(updater, batch) for _ in range(num)) / num)
         times["all_reduce"].append(_seconds_of_all_reduce(num_floats, compresses))
-    learner = plan.config.learner
-    out.send(
-        {
-            "times": times,
-            "steps": learner.steps_per_iteration,
-            "samples_per_step": plan.config.slots_per_batch * plan.config.rollout,
-            "bytes_per_step": num_floats * (2 if compresses else 4),
-        }
-    )
     together.leave()
+    return {
+        "times": times,
+        "steps": plan.config.learner.steps_per_iteration,
+        "samples_per_step": plan.config.slots_per_batch * plan.config.rollout,
+        "bytes_per_step": num_floats * (2 if compresses else 4),
+    }
 
 
 def _updater(plan: Plan, ranks: Ranks) -> Updater:

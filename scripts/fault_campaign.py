@@ -12,23 +12,24 @@ docs/reliability.md says what is promised.
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from multiprocessing import connection
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from random import Random
 
 from faults import command, machine
 from faults.catalog import FAULTS
 from faults.kinds.fault import Fault
-from faults.outcomes import Outcome, Results, facts_of
+from faults.outcomes import Results, facts_of
 from faults.shard import Turn, shard
 from faults.tasks import TASKS
 
@@ -51,23 +52,54 @@ def main() -> None:
     if not tasks:
         parser.error("--only leaves no fault for --tasks")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
-        campaign = Campaign(results, args.json, time.monotonic() + 60 * args.minutes)
         try:
-            turns = _turns(tasks, possible, Random(args.seed))
-            campaign.run(turns, args.faults, args.jobs, args.keep or Path(temporary), args.seed)
+            with _shards(args, tasks, possible, args.keep or Path(temporary)) as connections:
+                _collect(connections, results, args.json)
         except KeyboardInterrupt:
             print("interrupted: this is what there was by then", flush=True)
-        finally:
-            campaign.end()
     command.end(results, FAULTS)
 
 
-def _turns(tasks: Sequence[str], faults: Sequence[Fault], rng: Random) -> Iterator[tuple[str, Iterator[Fault]]]:
+@contextmanager
+def _shards(
+    args: argparse.Namespace, tasks: Sequence[str], faults: Sequence[Fault], directory: Path
+) -> Iterator[list[Connection]]:
+    """Start `args.jobs` processes, which share the turns, and yield the connections by which their outcomes come.
+
+    At the end none of them is left, and with each go its runs. No second signal keeps it from that.
+    """
+    context = multiprocessing.get_context("fork")
+    until = time.monotonic() + 60 * args.minutes
+    connections, processes = [], []
+    try:
+        for idx in range(args.jobs):
+            turns = islice(_turns(tasks, faults, args.faults, args.jobs, Random(args.seed)), idx, None, args.jobs)
+            ours, theirs = context.Pipe(duplex=False)
+            words = (idx, turns, until, theirs, directory / f"shard_{idx}", f"{args.seed}/{idx}")
+            processes.append(context.Process(target=shard, args=words))
+            processes[-1].start()
+            theirs.close()
+            connections.append(ours)
+        yield connections
+    finally:
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signum, signal.SIG_IGN)
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join()
+
+
+def _turns(tasks: Sequence[str], faults: Sequence[Fault], num_faults: int, jobs: int, rng: Random) -> Iterator[Turn]:
     """Each task in turn with the faults that come next: of a task, every one once before any comes again."""
     decks = {task: _shuffled([fault for fault in faults if task in fault.tasks], rng) for task in tasks}
+    left, in_a_row = num_faults, min(_FAULTS_IN_A_ROW, -(-num_faults // jobs))
     while True:
         for task in tasks:
-            yield task, decks[task]
+            if left <= 0:
+                return
+            yield Turn(task, list(islice(decks[task], min(left, in_a_row))))
+            left -= in_a_row
 
 
 def _shuffled(faults: Sequence[Fault], rng: Random) -> Iterator[Fault]:
@@ -75,58 +107,18 @@ def _shuffled(faults: Sequence[Fault], rng: Random) -> Iterator[Fault]:
         yield from rng.sample(faults, len(faults))
 
 
-class Campaign:
-    """Hands turns to shards, and collects what they find."""
-
-    def __init__(self, results: Results, json_file: Path | None, until: float) -> None:
-        """json_file: where the outcomes go, each as soon as it is known. until: time.monotonic()."""
-        self._results = results
-        self._json_file = json_file
-        self._until = until
-        self._shards: dict[Connection, BaseProcess] = {}
-
-    def run(
-        self, turns: Iterator[tuple[str, Iterator[Fault]]], num_faults: int, jobs: int, directory: Path, seed: int
-    ) -> None:
-        context = multiprocessing.get_context("fork")
-        for idx in range(jobs):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=shard, args=(idx, theirs, directory / f"shard_{idx}", f"{seed}/{idx}"))
-            process.start()
-            theirs.close()
-            self._shards[ours] = process
-        left, in_a_row = num_faults, min(_FAULTS_IN_A_ROW, -(-num_faults // jobs))
-        idle = list(self._shards)
-        busy: list[Connection] = []
-        while True:
-            while idle and left > 0 and time.monotonic() < self._until:
-                task, deck = next(turns)
-                names = [fault.name for fault in islice(deck, min(left, in_a_row))]
-                left -= len(names)
-                busy.append(idle.pop(0))
-                busy[-1].send(Turn(task, names, self._until))
-            if not busy:
-                return
-            for ready in connection.wait(busy):
-                assert isinstance(ready, Connection)
-                found = ready.recv()
-                if isinstance(found, Outcome):
-                    self._results.outcomes.append(found)
-                    self._results.write(self._json_file)
-                    print(found.sentence, flush=True)
-                else:
-                    left += found
-                    busy.remove(ready)
-                    idle.append(ready)
-
-    def end(self) -> None:
-        """No shard is left, and with each go its runs. No second signal keeps it from that."""
-        for signum in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(signum, signal.SIG_IGN)
-        for process in self._shards.values():
-            process.terminate()
-        for process in self._shards.values():
-            process.join()
+def _collect(connections: list[Connection], results: Results, json_file: Path | None) -> None:
+    """Note and print each outcome as soon as it is known, until every shard has come to its end."""
+    while connections:
+        for ready in connection.wait(connections):
+            try:
+                outcome = ready.recv()
+            except EOFError:
+                connections.remove(ready)
+                continue
+            results.outcomes.append(outcome)
+            results.write(json_file)
+            print(outcome.sentence, flush=True)
 
 
 if __name__ == "__main__":

@@ -82,17 +82,14 @@ def main() -> None:
             perform(step, context)
         elif not args.summary:
             out.mkdir(parents=True, exist_ok=True)
-            words = ["--device", device, *(["--rehearse"] if args.rehearse else [])]
-            words += ["--share_of_time", str(args.share_of_time)]
-            words += ["--beside_others"] * (args.side_by_side or args.beside_others)
             begin_until = time.monotonic() + 60 * args.minutes
             steps = [step for step in steps if args.again or not is_finished(out, step)]
-            if args.side_by_side:
-                do_side_by_side(steps, out, words + ["--again"] * args.again)
+            if args.side_by_side and not args.beside_others:
+                do_side_by_side(steps, out)
                 steps = []
             for step in steps:
                 if time.monotonic() < begin_until:
-                    supervise(step, out, words, anew=args.again)
+                    supervise(step, out, anew=args.again)
         if not args.in_process:
             print_summary(out)
             found = results(out)
@@ -102,7 +99,7 @@ def main() -> None:
             sys.exit(not found or bool(missing) or not all(result["is_ok"] for result in found.values()))
 
 
-def supervise(step: Step, out: Path, words: list[str], anew: bool) -> None:
+def supervise(step: Step, out: Path, anew: bool) -> None:
     """Perform a step in a process of its own, and end that with all that it started when its time is up."""
     folder = out / step.name
     if anew:
@@ -111,8 +108,7 @@ def supervise(step: Step, out: Path, words: list[str], anew: bool) -> None:
     _result(out, step).unlink(missing_ok=True)
     print(f"{step.name}: {step.what} ...", flush=True)
     log = folder / "log.txt"
-    command = [sys.executable, str(Path(__file__).resolve()), "--in_process", step.name, "--out", str(out), *words]
-    ran = run_bounded(command, log, step.limit_s)
+    ran = run_bounded([*_this_command(out), "--in_process", step.name], log, step.limit_s)
     if not _result(out, step).exists():
         tail = log.read_text(errors="replace").strip().splitlines()[-12:]
         why = "its time was up" if ran.stopped - ran.started >= step.limit_s else "its process died"
@@ -122,10 +118,15 @@ def supervise(step: Step, out: Path, words: list[str], anew: bool) -> None:
     print(_result(out, step).with_suffix(".txt").read_text(), flush=True)
 
 
+def _this_command(out: Path) -> list[str]:
+    """The command line of this campaign, to which the process of a step, or the campaign of one, has a flag more."""
+    return [sys.executable, str(Path(__file__).resolve()), *sys.argv[1:], "--out", str(out)]
+
+
 @sigterm_raises()
-def do_side_by_side(steps: Sequence[Step], out: Path, words: list[str]) -> None:
+def do_side_by_side(steps: Sequence[Step], out: Path) -> None:
     """A campaign of each, since one ends all processes below it when its step is done."""
-    command = [sys.executable, str(Path(__file__).resolve()), "--out", str(out), *words, "--steps"]
+    command = [*_this_command(out), "--beside_others", "--steps"]
     for step in steps:
         _result(out, step).unlink(missing_ok=True)
     began = time.monotonic()

@@ -20,8 +20,9 @@ from random import Random
 
 from faults import bookkeeping, command
 from faults.bookkeeping import NotRecoveredError
+from faults.kinds.fault import Fault
 from faults.outcomes import Outcome, Results, facts_of
-from faults.two_machines.catalog import FAULTS, RankFault
+from faults.two_machines.catalog import FAULTS
 from faults.two_machines.hosts import Host, Network, why_impossible
 
 from sf.storage.run_dir import RunDir
@@ -48,20 +49,19 @@ class Campaign:
         self._path = path
         self._began_at = time.monotonic()
 
-    def wait_until_both_train(self, after: float) -> float:
-        """Until each machine has a learner, and both ranks have made records `after` (time.time()) that tell of both.
+    def wait_until_both_train(self) -> None:
+        """Until each machine has a learner, and both ranks have made records since now that tell of both.
 
-        Returns the seconds that it took. Raises NotRecoveredError.
+        Raises NotRecoveredError.
         """
-        began = time.monotonic()
+        after, began = time.time(), time.monotonic()
         while not self._do_both_train(after):
             if time.monotonic() - began > _PATIENCE_S:
                 raise NotRecoveredError(f"both machines do not train together within {_PATIENCE_S:.0f} s")
             self._network.tend()
             time.sleep(_LOOKS_EVERY_S)
-        return time.monotonic() - began
 
-    def inflict(self, fault: RankFault, random: Random) -> None:
+    def inflict(self, fault: Fault, random: Random) -> None:
         host = random.choice(self._network.hosts)
         before, rate = self.env_steps(), self._steps_per_second()
         num_before = {path: len(records(path)) for path in self._metrics()}
@@ -70,7 +70,7 @@ class Campaign:
         broken, lost = None, 0
         try:
             fault.do(self._network, host, random)
-            self.wait_until_both_train(time.time())
+            self.wait_until_both_train()
             new = (record for path in self._metrics() for record in records(path)[num_before.get(path, 0) :])
             lost = max(0, before - min(record["env_steps"] for record in new))
             for each in self._network.hosts:
@@ -87,7 +87,7 @@ class Campaign:
         for host in self._network.hosts:
             host.switch_on()
         try:
-            self.wait_until_both_train(time.time())
+            self.wait_until_both_train()
         except NotRecoveredError as error:
             self._note("start of the run", began, 0, str(error))
             return False
@@ -95,25 +95,19 @@ class Campaign:
 
     def end(self) -> None:
         """Ctrl-C on the first machine alone. It is an outcome, too, where not all of both ends, and is saved."""
-        began = time.monotonic()
-        try:
-            self._end()
-        except NotRecoveredError as error:
-            self._note(_END, began, 0, str(error))
-        else:
-            print(f"{_END}: both ended within {time.monotonic() - began:.0f} s, and saved", flush=True)
-
-    def _end(self) -> None:
-        known = self.env_steps()
+        began, known = time.monotonic(), self.env_steps()
         first, second = self._network.hosts
         second.is_on = False
         first.ask_to_end()
         left = self._network.wait_until_ended()
+        saved = max(bookkeeping.steps_saved(run_dir_of(host).checkpoints) for host in self._network.hosts)
         if left:
-            raise NotRecoveredError(f"after Ctrl-C on the first machine, these processes are left: {sorted(left)}")
-        saved = max(self.saved_steps(host) for host in self._network.hosts)
-        if saved < known:
-            raise NotRecoveredError(f"{known} env steps were recorded, and {saved} are saved")
+            broken = f"after Ctrl-C on the first machine, these processes are left: {sorted(left)}"
+            self._note(_END, began, 0, broken)
+        elif saved < known:
+            self._note(_END, began, 0, f"{known} env steps were recorded, and {saved} are saved")
+        else:
+            print(f"{_END}: both ended within {time.monotonic() - began:.0f} s, and saved", flush=True)
 
     def _note(self, fault: str, began: float, lost: int, broken: str | None) -> None:
         """began: time.monotonic()."""
@@ -121,13 +115,13 @@ class Campaign:
         print(f"{'':10}{broken or 'recovered'} after {seconds:.0f} s", flush=True)
         self._results.outcomes.append(
             Outcome(
-                task="CartPole-v1 on two machines",
-                fault=fault,
-                seconds=seconds,
-                seconds_to_end=None,
-                frames_lost=lost,
-                episodes_lost=0,
-                broken=broken,
+                "CartPole-v1 on two machines",
+                fault,
+                seconds,
+                None,
+                lost,
+                0,
+                broken,
                 at_s=time.monotonic() - self._began_at,
                 load=os.getloadavg()[0],
             )
@@ -137,9 +131,6 @@ class Campaign:
     def env_steps(self) -> int:
         """That either machine has recorded."""
         return max((record["env_steps"] for path in self._metrics() for record in records(path)[-1:]), default=0)
-
-    def saved_steps(self, host: Host) -> int:
-        return bookkeeping.steps_of(sorted(run_dir_of(host).checkpoints.glob("checkpoint_*")))
 
     def _do_both_train(self, after: float) -> bool:
         if not all(host.children("learner") for host in self._network.hosts):
@@ -195,12 +186,12 @@ def main() -> None:
     command.end(results, FAULTS)
 
 
-def _run(campaign: Campaign, network: Network, faults: Sequence[RankFault], args: argparse.Namespace) -> None:
+def _run(campaign: Campaign, network: Network, faults: Sequence[Fault], args: argparse.Namespace) -> None:
     random = Random(args.seed)
     if not campaign.begin():
         return
     end_at = time.monotonic() + 60 * args.minutes
-    turns: list[RankFault] = []
+    turns: list[Fault] = []
     for _ in range(args.faults):
         pause_until = time.monotonic() + random.uniform(*_TRAINS_BEFORE_A_FAULT_S)
         while time.monotonic() < pause_until:

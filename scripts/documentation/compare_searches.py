@@ -42,6 +42,7 @@ SPACE = {
 TASKS = {"CartPole-v1": 30_000, "LunarLander-v3": 150_000}
 """Env steps of a run."""
 
+BASE = {"num_workers": 1, "num_envs_per_worker": 16}
 SEEDS_AFTERWARDS = (101, 102, 103)
 LOOK_EVERY_S = 2.0
 COMMANDS = Path(sys.executable).parent
@@ -91,10 +92,12 @@ def compare(task: str, seed: int, flags: Flags) -> dict[str, Any]:
     name = task.lower().partition("-")[0]
     tpe, random = (flags.dir / f"{name}_{kind}_{seed}.yaml" for kind in ("tpe", "random"))
     length = flags.env_steps or TASKS[task]
-    tuned = search(tpe, task, length, seed, flags.trials, flags.parallel, {}, kill_at=flags.trials // 2)
+    words = ["--seed", str(seed), "--parallel", str(flags.parallel)]
+    base = {"flags": {**BASE, "env": task, "train_for_env_steps": length}, "search": SPACE}
+    tuned = search(tpe, {**base, "trials": flags.trials}, words, kill_at=flags.trials // 2)
     env_steps = sum(trial["env_steps"] for trial in tuned)
-    without_pruning = {"sampler": "random", "pruner": "none"}
-    drawn = search(random, task, length, seed, max(1, env_steps // length), flags.parallel, without_pruning)
+    without_pruning = {"trials": max(1, env_steps // length), "sampler": "random", "pruner": "none"}
+    drawn = search(random, {**base, **without_pruning}, words)
     return {
         "env_steps": env_steps,
         "parallel": flags.parallel,
@@ -103,25 +106,11 @@ def compare(task: str, seed: int, flags: Flags) -> dict[str, Any]:
     }
 
 
-def search(
-    path: Path,
-    task: str,
-    length: int,
-    seed: int,
-    trials: int,
-    parallel: int,
-    settings: dict[str, Any],
-    kill_at: int | None = None,
-) -> list[dict[str, Any]]:
-    """Every trial with state, value, parameters and env steps.
-
-    length: env steps of a run. kill_at: trials that are over when it is killed.
-    """
+def search(path: Path, settings: dict[str, Any], words: list[str], kill_at: int | None = None) -> list[dict[str, Any]]:
+    """Every trial with state, value, parameters and env steps. kill_at: trials that are over when it is killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    base = {"env": task, "num_workers": 1, "num_envs_per_worker": 16, "train_for_env_steps": length}
-    path.write_text(yaml.safe_dump({"flags": base, "search": SPACE, "trials": trials, **settings}, sort_keys=False))
-    command = [COMMANDS / "sf-tune", str(path), "--train_dir", str(path.parent), "--seed", str(seed)]
-    command += ["--parallel", str(parallel)]
+    path.write_text(yaml.safe_dump(settings, sort_keys=False))
+    command = [COMMANDS / "sf-tune", str(path), "--train_dir", str(path.parent), *words]
     directory = path.with_suffix("")
     killed = directory / "was_killed"
     if kill_at is not None and not killed.exists():
@@ -177,15 +166,10 @@ def retrained(directory: Path, task: str, length: int, trials: list[dict[str, An
         run = f"{directory.name}_trial_{best['trial']}_seed_{seed}"
         evaluation = directory.parent / f"{run}.json"
         if not evaluation.exists():
-            train = [f"--env={task}", "--num_workers=1", "--num_envs_per_worker=16"]
-            train += [
-                f"--seed={seed}",
-                f"--experiment={run}",
-                f"--train_for_env_steps={length}",
-                f"--train_dir={directory.parent}",
-            ]
-            train += [f"--{name}={value}" for name, value in chosen.items()]
-            subprocess.run([COMMANDS / "sf-train", *train], check=True, stdout=subprocess.DEVNULL)
+            where = {"train_dir": directory.parent, "experiment": run}
+            named = {**BASE, **chosen, **where, "env": task, "seed": seed, "train_for_env_steps": length}
+            train = [COMMANDS / "sf-train", *cli.arguments(named)]
+            subprocess.run(train, check=True, stdout=subprocess.DEVNULL)
             play = [COMMANDS / "sf-eval", str(directory.parent / run), "--episodes=100", f"--json={evaluation}"]
             subprocess.run(play, check=True, stdout=subprocess.DEVNULL)
         statistics = json.loads(evaluation.read_text())["policies"][0]["statistics"]

@@ -95,24 +95,11 @@ def wait_for_training(process: subprocess.Popen[bytes], said: Path, metrics: Pat
 
 
 def by_role(root: int) -> dict[str, Role]:
-    """The process and all that come from it."""
-    children = defaultdict(list)
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            words = stat.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended meanwhile
-            continue
-        children[int(words[1])].append(int(stat.parent.name))
+    """Sizes of the process and of all that come from it."""
     roles: dict[str, Role] = defaultdict(Role)
-    waiting = [root]
-    while waiting:
-        pid = waiting.pop()
-        waiting += children[pid]
-        try:
-            name = Path(f"/proc/{pid}/comm").read_text().strip()
-            sizes = memory(Path(f"/proc/{pid}/smaps_rollup").read_text())
-        except OSError:
-            continue
+    for pid in family(root):
+        name = Path(f"/proc/{pid}/comm").read_text().strip()
+        sizes = memory(Path(f"/proc/{pid}/smaps_rollup").read_text())
         if not sizes:  # it has ended, and its parent has not looked yet
             continue
         role = roles[role_of(name) if pid != root else "parent"]
@@ -120,6 +107,14 @@ def by_role(root: int) -> dict[str, Role]:
         role.private += sizes["Private_Clean"] + sizes["Private_Dirty"]
         role.shared += sizes["Pss"] - sizes["Private_Clean"] - sizes["Private_Dirty"]
     return roles
+
+
+def family(pid: int) -> Iterator[int]:
+    """The process and all that come from it."""
+    yield pid
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in children.read_text().split():
+            yield from family(int(child))
 
 
 def role_of(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -133,9 +133,14 @@ def require_episodes(summary: Mapping[str, Any], steps_of_an_episode: int, stepp
         )
 
 
-def steps_of(paths: Iterable[Path]) -> int:
-    """Env steps of the newest of these checkpoints that is whole, 0 where none is. paths: oldest first."""
-    for path in reversed(list(paths)):
+def checkpoints_in(directory: Path) -> list[Path]:
+    """Oldest first."""
+    return sorted(directory.glob("checkpoint_*.safetensors"))
+
+
+def steps_saved(directory: Path) -> int:
+    """Env steps of the newest checkpoint in a directory that is whole; 0 where none is."""
+    for path in reversed(checkpoints_in(directory)):
         try:
             checkpoint.load(path)
         except (ValueError, FileNotFoundError):

@@ -8,21 +8,13 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
 
+from faults.kinds.fault import Fault
 from faults.outcomes import Results, sentences, table
 from recording import json_file
 from rich.console import Console
 
 _WIDTH = 150
-
-
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-F = TypeVar("F", bound=_Named)
 
 
 def parser(doc: str | None) -> argparse.ArgumentParser:
@@ -48,7 +40,7 @@ def _above_0(kind: type[int] | type[float]) -> Callable[[str], float]:
     return parsed
 
 
-def begin(args: argparse.Namespace, faults: Sequence[F]) -> list[F]:
+def begin(args: argparse.Namespace, faults: Sequence[Fault]) -> list[Fault]:
     """Print an earlier result and exit where --markdown names one. Else check --json, let SIGTERM interrupt the
     campaign, and return the faults that --only leaves."""
     if args.markdown:
@@ -61,12 +53,12 @@ def begin(args: argparse.Namespace, faults: Sequence[F]) -> list[F]:
     return [fault for fault in faults if not args.only or any(word in fault.name for word in args.only)]
 
 
-def end(results: Results, faults: Sequence[F]) -> None:
+def end(results: Results, faults: Sequence[Fault]) -> None:
     """Print the results and exit: with status 1 where a promise was broken, or nothing was tried."""
     _print(results, faults)
     sys.exit(not results.outcomes or results.num_recovered < len(results.outcomes))
 
 
-def _print(results: Results, faults: Sequence[F]) -> None:
+def _print(results: Results, faults: Sequence[Fault]) -> None:
     print("\n".join(sentences(results)))
     Console(width=_WIDTH).print(table(results, [fault.name for fault in faults]), highlight=False)

@@ -7,16 +7,15 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from faults import machine, processes, tasks
 from faults.bookkeeping import NotRecoveredError
-from faults.catalog import FAULTS
 from faults.kinds.fault import Fault
 from faults.outcomes import Outcome
 from faults.session import Session
@@ -25,40 +24,35 @@ from faults.sweeps import SweepSession
 from sf.system.processes.creator import die_with_creator
 
 _GONE_WITHIN_S = 10.0
-_FAULT = {fault.name: fault for fault in FAULTS}
 _START = "start of a run"  # where no fault has happened yet
 _LOOK_EVERY_S = 0.05
 _PAUSE_S = 2.0  # at most, before a fault: it comes at any moment
 
 
-@dataclass(frozen=True)
-class Turn:
-    """Some faults in a row, by their names, of one run."""
+class Turn(NamedTuple):
+    """Some faults in a row of one run."""
 
     task: str
-    faults: Sequence[str]
-    until: float  # time.monotonic(), no new fault after that
+    faults: Sequence[Fault]
 
 
 _Running = Session | SweepSession
 
 
-def shard(idx: int, connection: Connection, directory: Path, seed: str) -> None:
-    """Body of the process, until it is terminated.
-
-    Receives turns; sends an outcome for each fault, and after a turn how many of its faults were not done.
-    """
+def shard(idx: int, turns: Iterable[Turn], until: float, connection: Connection, directory: Path, seed: str) -> None:
+    """Take the turns, and send an outcome for each fault. until: time.monotonic(), no new fault after that."""
     die_with_creator()
     machine.adopt_orphans()
     is_own = machine.have_own_shared_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the campaign says when to end
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     directory.mkdir(parents=True, exist_ok=True)
-    began = time.monotonic()
     shared_before = set() if is_own else machine.shared_memory()
-    campaign = _Campaign(idx, directory, Random(seed), connection.send, shared_before, began)
-    while True:
-        connection.send(campaign.take(connection.recv()))
+    campaign = _Campaign(idx, directory, Random(seed), connection.send, shared_before, time.monotonic())
+    for turn in turns:
+        if time.monotonic() >= until:
+            return
+        campaign.take(turn, until)
 
 
 class _Campaign:
@@ -82,14 +76,14 @@ class _Campaign:
         self._flags = {task: tasks.varied(task, rng) for task in sorted(tasks.TASKS)}
         self._log_numbers = count()
 
-    def take(self, turn: Turn) -> int:
-        """Ends with no run alive. Returns how many faults were not done."""
-        task, left = turn.task, len(turn.faults)
+    def take(self, turn: Turn, until: float) -> None:
+        """Ends with no run alive."""
+        task = turn.task
         running: _Running | None = None
         what, began = _START, time.monotonic()
         try:
-            for name in turn.faults:
-                if time.monotonic() >= turn.until:
+            for fault in turn.faults:
+                if time.monotonic() >= until:
                     break
                 if running is None or running.exit_status is not None:
                     what, began = _START, time.monotonic()
@@ -97,9 +91,8 @@ class _Campaign:
                         running.finish()
                     running = self._start(task)
                 time.sleep(self._rng.uniform(0.0, _PAUSE_S))
-                what, began = name, time.monotonic()
-                left -= 1
-                running, outcome = self._recover(task, running, _FAULT[name])
+                what, began = fault.name, time.monotonic()
+                running, outcome = self._recover(task, running, fault)
                 self._note(outcome)
             what, began = "end of a turn", time.monotonic()
             if running is not None:
@@ -110,7 +103,6 @@ class _Campaign:
         finally:
             if running is not None:
                 running.kill()
-        return left
 
     def _recover(self, task: str, running: _Running, fault: Fault) -> tuple[_Running, Outcome]:
         began = time.monotonic()
@@ -153,11 +145,8 @@ class _Campaign:
 
     def _require_nothing_left(self) -> None:
         """Where /dev/shm is shared, files that come and go are those of others on this machine: what is left stays."""
-        began = time.monotonic()
-        while left := processes.alive_below(os.getpid()):
-            if time.monotonic() - began > machine.patience(_GONE_WITHIN_S):
-                raise NotRecoveredError(f"left behind: processes {sorted(left)}")
-            time.sleep(_LOOK_EVERY_S)
+        if left := processes.wait_until_gone(processes.alive_below(os.getpid()), machine.patience(_GONE_WITHIN_S)):
+            raise NotRecoveredError(f"left behind: processes {sorted(left)}")
         began = time.monotonic()
         shared = processes.orphaned_memory(self._shared_before)  # not earlier: a process that ends still has it mapped
         while shared:

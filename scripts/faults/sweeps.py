@@ -13,6 +13,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import yaml
 from faults import bookkeeping, processes, tasks
@@ -50,6 +51,14 @@ _SWEEP = {
 }
 
 
+class _Left(NamedTuple):
+    """What there was of a run when nobody trained it last."""
+
+    steps: int  # env steps that were saved
+    size: int  # bytes of metrics.jsonl
+    is_done: bool
+
+
 class Grid:
     """The runs of a sweep on the disk, and what there was of each when nobody trained it last.
 
@@ -61,9 +70,7 @@ class Grid:
         self.file.write_text(yaml.safe_dump(_SWEEP))
         self.directory = directory / self.file.stem
         self.names = [run.name for run in read_sweep(self.file)]
-        self._steps: dict[str, int] = {}
-        self._size: dict[str, int] = {}  # of metrics.jsonl
-        self._done: set[str] = set()
+        self._left: dict[str, _Left] = {}
         for name in self.names:
             self.note(name)
 
@@ -72,27 +79,26 @@ class Grid:
 
     def note(self, name: str) -> None:
         """Nobody trains this run now."""
-        self._steps[name] = bookkeeping.steps_of(
-            sorted(self.run_dir(name).checkpoints.glob("checkpoint_*.safetensors"))
-        )
-        metrics = self.run_dir(name).metrics
-        self._size[name] = metrics.stat().st_size if metrics.exists() else 0
-        if self._is_done(name):
-            self._done.add(name)
+        run_dir = self.run_dir(name)
+        size = run_dir.metrics.stat().st_size if run_dir.metrics.exists() else 0
+        summary = bookkeeping.parse(run_dir.summary.read_text(), run_dir.summary) if run_dir.summary.is_file() else {}
+        is_done = summary.get("stopped_by", "not at its end") is None
+        self._left[name] = _Left(bookkeeping.steps_saved(run_dir.checkpoints), size, is_done)
 
     def beginning(self, name: str, flags: list[str]) -> Beginning:
         """Of a run that goes on since: what it has saved by now tells nothing of how it began."""
-        return replace(Beginning.of(flags), first_step=self._steps[name], metrics_before=self._size[name])
+        return replace(Beginning.of(flags), first_step=self._left[name].steps, metrics_before=self._left[name].size)
 
     def check(self) -> None:
         """No run has gone back behind what was saved of it, and none that was done has been touched."""
         for name in self.names:
+            left, metrics = self._left[name], self.run_dir(name).metrics
             bookkeeping.require_files_in_order(self.run_dir(name))
-            records = bookkeeping.whole_lines(self.run_dir(name).metrics, self._size[name])
-            steps = [bookkeeping.parse(line, self.run_dir(name).metrics)["env_steps"] for line in records]
-            if steps and min(steps) < self._steps[name]:
-                raise NotRecoveredError(f"{name} had {self._steps[name]} env steps, and went on from {min(steps)}")
-            if name in self._done and records:
+            records = bookkeeping.whole_lines(metrics, left.size)
+            steps = [bookkeeping.parse(line, metrics)["env_steps"] for line in records]
+            if steps and min(steps) < left.steps:
+                raise NotRecoveredError(f"{name} had {left.steps} env steps, and went on from {min(steps)}")
+            if left.is_done and records:
                 raise NotRecoveredError(f"{name} was done, and was trained again")
 
     def check_results(self) -> None:
@@ -106,16 +112,12 @@ class Grid:
         if there != sorted(self.names):
             raise NotRecoveredError(f"the sweep has the directories {there}")
         for name, row in rows.items():
-            saved = bookkeeping.steps_of(sorted(self.run_dir(name).checkpoints.glob("checkpoint_*.safetensors")))
+            saved = bookkeeping.steps_saved(self.run_dir(name).checkpoints)
             config = yaml.safe_load(self.run_dir(name).config.read_text())
             iteration = config["batch_size"] * config["num_batches_per_epoch"]
             most = ENV_STEPS + 2 * iteration  # a successor may count one that its predecessor was at
             if row["state"] != "done" or not ENV_STEPS <= float(row["env_steps"]) == saved <= most:
                 raise NotRecoveredError(f"{name}: {row['state']}, {row['env_steps']} env steps, {saved} saved")
-
-    def _is_done(self, name: str) -> bool:
-        path = self.run_dir(name).summary
-        return path.is_file() and bookkeeping.parse(path.read_text(), path)["stopped_by"] is None
 
 
 class SweepSession:
@@ -125,21 +127,24 @@ class SweepSession:
         self.log = log
         self._directory = directory
         self._lost = (0, 0)
+        self._watches: dict[str, RunWatch] = {}  # by the name of a run: its latest session
         self._begin()
 
     def _begin(self) -> None:
         """The sweep that is not complete yet, or a new one."""
-        number = len(list(self._directory.glob("sweep_*.complete")))
-        self.grid = Grid(self._directory, number)
-        self._watches: dict[str, RunWatch] = {}  # by the name of a run: its latest session
-        self._killed: set[str] = set()  # runs whose parent was killed: they fail, and wait for the next session
-        self._process = self.start_process(self.log)
-        self.pid = self._process.pid
+        self._start()
         try:
             self.wait_for_progress()
         except BaseException:
             self.kill()
             raise
+
+    def _start(self) -> None:
+        number = len(list(self._directory.glob("sweep_*.complete")))
+        self.grid = Grid(self._directory, number)
+        self._killed: set[str] = set()  # runs whose parent was killed: they fail, and wait for the next session
+        self._process = self.start_process(self.log)
+        self.pid = self._process.pid
 
     def start_process(self, log: Path) -> subprocess.Popen:
         return start_process(self.arguments, log, tasks.folder("sweep"))
@@ -154,9 +159,6 @@ class SweepSession:
     @property
     def exit_status(self) -> int | None:
         return self._process.poll()
-
-    def output(self) -> str:
-        return self.log.read_text(errors="replace")
 
     def runs(self) -> dict[str, int]:
         """Process ids of the parents of runs that are alive, by name."""
@@ -189,11 +191,11 @@ class SweepSession:
             raise NotRecoveredError(f"processes {sorted(left)} have outlived the parent of their run")
         self.grid.note(name)
         began = time.monotonic()
-        while f"failed {name}" not in "".join(self.output().split("\n")):
+        while f"failed {name}" not in self.log.read_text(errors="replace").replace("\n", ""):
             if time.monotonic() - began > patience(_RUNS_SAVE_WITHIN_S):
                 raise NotRecoveredError(f"the sweep did not say that {name} failed")
             time.sleep(_LOOK_EVERY_S)
-        self._lost = (max(0, watch.env_steps - bookkeeping.steps_of(watch.checkpoints())), watch.plan.num_actors)
+        self._lost = (max(0, watch.env_steps - watch.env_steps_saved()), watch.plan.num_actors)
 
     # Of the campaign
 
@@ -231,10 +233,7 @@ class SweepSession:
         status = self._wait_for_end(10 * PATIENCE_S)
         while status == 1 and self._killed:
             self.grid.check()
-            self.grid = Grid(self._directory, int(self.grid.file.stem.split("_")[1]))
-            self._killed.clear()
-            self._process = self.start_process(self.log)
-            self.pid = self._process.pid
+            self._start()
             status = self._wait_for_end(10 * PATIENCE_S)
         if status != 0:
             raise NotRecoveredError(f"the sweep ended with status {status}")
@@ -243,16 +242,15 @@ class SweepSession:
 
     # The end
 
-    def send_signal(self, signum: int) -> None:
-        """To its process group, as a terminal does; the runs have their own."""
-        os.killpg(self.pid, signum)
-
     def end(self, *signums: int, after_s: float = 0.0, saves: bool = True) -> int:
-        """The exit status after these signals, `after_s` apart, when all runs have ended. saves: the runs shall."""
+        """The exit status after these signals, `after_s` apart, when all runs have ended. saves: the runs shall.
+
+        They go to its process group, as a terminal does; the runs have their own.
+        """
         living, below = self._living(), processes.alive_below(self.pid)
         for signum in signums:
             if self.exit_status is None:
-                self.send_signal(signum)
+                os.killpg(self.pid, signum)
                 time.sleep(after_s)
         status = self._wait_for_end(PATIENCE_S)
         if left := processes.wait_until_gone(below, patience(_RUNS_SAVE_WITHIN_S)):

@@ -61,14 +61,10 @@ class Beginning:
         return cls(plan, run_dir, env_steps_saved(plan, run_dir), size)
 
 
-def checkpoints(plan: Plan, run_dir: RunDir, policy_id: int) -> list[Path]:
-    """Oldest first."""
-    return sorted(run_dir.checkpoints_of(policy_id, plan.num_policies).glob("checkpoint_*.safetensors"))
-
-
 def env_steps_saved(plan: Plan, run_dir: RunDir) -> int:
     """Of the newest checkpoints that are whole, of all policies; 0 where there is none."""
-    return sum(bookkeeping.steps_of(checkpoints(plan, run_dir, policy)) for policy in range(plan.num_policies))
+    num = plan.num_policies
+    return sum(bookkeeping.steps_saved(run_dir.checkpoints_of(policy_id, num)) for policy_id in range(num))
 
 
 class RunWatch:
@@ -140,9 +136,9 @@ class RunWatch:
                 return record[name]
         return 0.0
 
-    def checkpoints(self, policy_id: int = 0) -> list[Path]:
-        """Oldest first."""
-        return checkpoints(self.plan, self.run_dir, policy_id)
+    def checkpoints(self) -> list[Path]:
+        """Those of the first policy, oldest first."""
+        return bookkeeping.checkpoints_in(self.run_dir.checkpoints_of(0, self.plan.num_policies))
 
     def env_steps_saved(self) -> int:
         """Of the newest checkpoints that are whole, of all policies; 0 where there is none."""

@@ -7,7 +7,6 @@ import math
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -97,34 +96,26 @@ def _standard_error(records: Sequence[Mapping[str, Any]]) -> float:
     return median(record["std_return"] / math.sqrt(record["episodes_in_mean"]) for record in records)
 
 
-@dataclass(frozen=True)
-class Goal:
-    """A mean return over the latest episodes; give up after this many seconds of the run."""
-
-    flags: Mapping[str, Any]
-    score: float
-    give_up_s: float
-
-
-def reach(goal: Goal, context: Context) -> Findings:
+def reach(flags: Mapping[str, Any], score: float, give_up_s: float, context: Context) -> Findings:
+    """Train to a mean return over the latest episodes; give up after this many seconds of the run."""
     before = _seconds_before(context)
-    end = min(before + context.seconds(_PIECE_S), goal.give_up_s)
-    run = train(context, "run", end, {"stop_at_return": goal.score, "summaries_every_sec": 2, **goal.flags})
-    reached = next((record for record in run.records if _score(record) >= goal.score), None)
+    end = min(before + context.seconds(_PIECE_S), give_up_s)
+    run = train(context, "run", end, {"stop_at_return": score, "summaries_every_sec": 2, **flags})
+    reached = next((record for record in run.records if _score(record) >= score), None)
     seconds = run.summary.get("seconds", 0.0)
-    is_finished = not run.is_ok or reached is not None or seconds >= goal.give_up_s or context.is_rehearsal
+    is_finished = not run.is_ok or reached is not None or seconds >= give_up_s or context.is_rehearsal
     if reached is not None:
-        said = f"{goal.score:g} after {reached['seconds']:.0f} s and {reached['env_frames']:,} frames"
+        said = f"{score:g} after {reached['seconds']:.0f} s and {reached['env_frames']:,} frames"
     else:
-        said = f"not {goal.score:g} yet" if not is_finished else f"{goal.score:g} not reached"
-    lines = [f"{goal.flags['env']}: {said}", run.as_text()]
+        said = f"not {score:g} yet" if not is_finished else f"{score:g} not reached"
+    lines = [f"{flags['env']}: {said}", run.as_text()]
     data = {"reached": reached, "curve": _curve(run), **run.as_data()}
     return Findings(run.is_ok and (reached is not None or context.is_rehearsal), lines, data, is_finished)
 
 
-pong = partial(reach, Goal({"env": "atari_pong"}, score=18.0, give_up_s=900.0))
-doom = partial(reach, Goal({"env": "doom_basic", "train_for_env_steps": 10**9}, score=75.0, give_up_s=300.0))
-hopper = partial(reach, Goal({"env": "Hopper-v5"}, score=2000.0, give_up_s=450.0))
+pong = partial(reach, {"env": "atari_pong"}, 18.0, 900.0)
+doom = partial(reach, {"env": "doom_basic", "train_for_env_steps": 10**9}, 75.0, 300.0)
+hopper = partial(reach, {"env": "Hopper-v5"}, 2000.0, 450.0)
 
 
 def _seconds_before(context: Context) -> float:

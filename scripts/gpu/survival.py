@@ -6,7 +6,6 @@ where the run itself is killed nobody does: they are counted here, and are no fa
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from pathlib import Path
@@ -29,8 +28,7 @@ def run(context: Context) -> Findings:
     lines, data, is_ok = Lines(), {}, True
     names_before = set(Path("/dev/shm").iterdir())
     for task in ["toy"] if context.is_rehearsal else ["toy", "doom"]:
-        before = used_mib()
-        found = {}
+        before, found = used_mib(), {}
         try:
             found = _kill_all_in_turn(context, task, lines)
         except NotRecoveredError as error:
@@ -40,15 +38,10 @@ def run(context: Context) -> Findings:
         orphaned = processes.orphaned_memory(names_before)
         of_driver = {path for path in orphaned if path.name.startswith(_OF_DRIVER)}
         left = sorted(map(str, orphaned - of_driver))
-        data[task] = {
-            "seconds": found,
-            "mib_before": before,
-            "mib_after": after,
-            "left": left,
-            "of_driver": len(of_driver),
-        }
-        memory = f"GPU memory in use before {_mib(before)}, after {_mib(after)}"
-        lines.add(f"{task}: {memory}; left in /dev/shm: {left or 'nothing'}, and {len(of_driver)} files of the driver")
+        memory = {"mib_before": before, "mib_after": after, "left": left, "of_driver": len(of_driver)}
+        data[task] = {"seconds": found, **memory}
+        said = f"GPU memory in use before {_mib(before)}, after {_mib(after)}"
+        lines.add(f"{task}: {said}; left in /dev/shm: {left or 'nothing'}, and {len(of_driver)} files of the driver")
         is_free = before is None or after is None or after <= before + _SLACK_MIB
         is_ok &= not left and (is_free or not context.is_alone)
     return Findings(is_ok, lines.lines, data)
@@ -69,8 +62,7 @@ def _kill_all_in_turn(context: Context, task: str, lines: Lines) -> dict[str, fl
         session.wait_until(session.checkpoints, "a checkpoint is written")
         began, children = time.monotonic(), processes.alive_below(session.pid)
         session.kill()
-        outlived = processes.wait_until_gone(children - {os.getpid()}, _FREE_WITHIN_S)
-        if outlived:
+        if outlived := processes.wait_until_gone(children, _FREE_WITHIN_S):
             raise NotRecoveredError(f"processes {sorted(outlived)} outlived the parent")
         session = Session(words, context.folder / f"{task}_resumed.log")
         found["parent"] = time.monotonic() - began

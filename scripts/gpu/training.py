@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from gpu.step import Context
@@ -155,9 +154,11 @@ def train(context: Context, name: str, seconds: float, flags: Mapping[str, Any])
             status, said = done.returncode, done.stdout
         except subprocess.TimeoutExpired as error:
             said = f"killed after {error.timeout:.0f} s"
-    summary = json.loads((path / "summary.json").read_text()) if (path / "summary.json").exists() else {}
-    return Trained(status, summary, _records(path / "metrics.jsonl"), monitor.result(), said)
-
-
-def _records(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    summary, metrics = path / "summary.json", path / "metrics.jsonl"
+    return Trained(
+        status,
+        json.loads(summary.read_text()) if summary.exists() else {},
+        [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.exists() else [],
+        monitor.result(),
+        said,
+    )

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
 from sf.evaluation.statistics import ROUNDING, t_quantile
-from sf.system.machine import extras
 
 RESAMPLES = 2_000  # of the bootstrap
 _SEED = 0  # so that the same results give the same report
 _CUT = 0.25  # of the scores at either end
 
 
-class Estimate(NamedTuple):
+@dataclass(frozen=True)
+class Estimate:
     """An interquartile mean with its 95 % interval.
 
     With fewer than four seeds of one task it is the mean: a quarter of them is less than one.
@@ -29,11 +29,6 @@ class Estimate(NamedTuple):
         if self.low is None or self.high is None:
             return shown(self.iqm)
         return f"{shown(self.iqm)} [{shown(self.low)}, {shown(self.high)}]"
-
-
-def require() -> None:
-    """Raises ValueError where SciPy is not installed."""
-    extras.require("bench-learning", "scipy", purpose="the report")
 
 
 def estimate(scores: np.ndarray) -> Estimate:

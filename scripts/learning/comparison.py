@@ -22,25 +22,16 @@ class Cell:
 
     trainer: str
     title: str
-    scores: tuple[float, ...]
-    """Of each seed: with sampled actions, or in training where there is no evaluation."""
-
-    commits: tuple[str, ...]
-    """Of its runs, each once. The peers have none."""
-
+    scores: tuple[float, ...]  # of each seed: with sampled actions, or in training where there is no evaluation
+    commits: tuple[str, ...]  # of its runs, each once; the peers have none
     is_of_training: bool
     num_failed: int
-    stochastic: Estimate | None
-    """None without a score."""
-
+    stochastic: Estimate | None  # None without a score
     deterministic: Estimate | None
-    num_to_score: int
-    """Seeds whose returns in training came to the score. The next two are medians over them."""
-
+    num_to_score: int  # seeds whose returns in training came to the score; the next two are medians over them
     frames_to_score: float | None
     seconds_to_score: float | None
-    has_reached: bool | None
-    """Whether the interquartile mean is at least the score. None where the task has none."""
+    has_reached: bool | None  # whether the interquartile mean is at least the score; None where the task has none
 
 
 @dataclass(frozen=True)
@@ -50,7 +41,7 @@ class Row:
     task: str
     frames: int
     at_least: float | None
-    cells: tuple[Cell, ...]
+    trainers: tuple[Cell, ...]
 
 
 @dataclass(frozen=True)
@@ -59,18 +50,16 @@ class Overall:
 
     tasks: tuple[str, ...]
     num_seeds: int
-    estimates: Mapping[str, Estimate]
-    """By the title of the trainer."""
+    normalised: Mapping[str, Estimate]  # by the title of the trainer
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that a report shows."""
+    """All that a report shows. report.json has these fields."""
 
     rows: tuple[Row, ...]
     overall: tuple[Overall, ...]
-    num_other_settings: int
-    """Results that are left out, since a later one of their trainer and task has other settings."""
+    num_other_settings: int  # results left out, since a later one of their trainer and task has other settings
 
 
 def compare(records: Iterable[Record], tasks: Mapping[str, Task]) -> Comparison:
@@ -129,7 +118,7 @@ def _estimate(scores: Sequence[float]) -> Estimate | None:
 
 def _overall(rows: Sequence[Row], tasks: Mapping[str, Task]) -> list[Overall]:
     """Of all trainers, and of this project with each peer, since not every peer has every task."""
-    names = list(dict.fromkeys(cell.trainer for row in rows for cell in row.cells))
+    names = list(dict.fromkeys(cell.trainer for row in rows for cell in row.trainers))
     own = [name for name in names if name.startswith(OWN)]
     groups = [(*names,), *((*own, name) for name in names if name not in own), (*own,)]
     found: dict[tuple[str, ...], Overall] = {}
@@ -155,7 +144,7 @@ def _shared(
     """Of each task that all of a group have scores of: their normalised scores, by title."""
     shared = {}
     for row in rows:
-        cells = [cell for cell in row.cells if cell.trainer in group and cell.scores]
+        cells = [cell for cell in row.trainers if cell.trainer in group and cell.scores]
         task = tasks.get(row.task)
         if len(cells) < len(group) or task is None or task.normalised(0.0) is None:
             continue

@@ -21,11 +21,11 @@ _WIDTH, _HEIGHT, _OF_A_TRAINER = 4.2, 0.9, 0.25  # of a panel, in inches
 
 def draw(comparison: Comparison, out: Path) -> None:
     """Raises ValueError where the file cannot be written."""
-    rows = [row for row in comparison.rows if any(cell.stochastic for cell in row.cells)]
+    rows = [row for row in comparison.rows if any(cell.stochastic for cell in row.trainers)]
     num_panels = len(rows) + len(comparison.overall)
     if not num_panels:
         return
-    titles = list(dict.fromkeys(cell.title for row in rows for cell in row.cells))
+    titles = list(dict.fromkeys(cell.title for row in rows for cell in row.trainers))
     colors = {title: PALETTE[idx % len(PALETTE)] for idx, title in enumerate(titles)}
     columns = min(_COLUMNS, num_panels)
     lines = math.ceil(num_panels / columns)
@@ -36,7 +36,7 @@ def draw(comparison: Comparison, out: Path) -> None:
         for panel, row in zip(panels, rows, strict=False):
             _draw_task(panel, row, colors)
         for panel, overall in zip(panels[len(rows) :], comparison.overall, strict=False):
-            _draw(panel, overall.estimates, {}, colors)
+            _draw(panel, overall.normalised, {}, colors)
             panel.axvline(1.0, color=INK, linestyle="--", linewidth=0.8)
             panel.set(title=f"all {len(overall.tasks)} tasks that these have", xlabel="0: random, 1: good")
         for panel in panels[num_panels:]:
@@ -45,8 +45,8 @@ def draw(comparison: Comparison, out: Path) -> None:
 
 
 def _draw_task(panel: Axes, row: Row, colors: Mapping[str, str]) -> None:
-    estimates = {cell.title: cell.stochastic for cell in row.cells if cell.stochastic}
-    _draw(panel, estimates, {cell.title: cell.scores for cell in row.cells}, colors)
+    estimates = {cell.title: cell.stochastic for cell in row.trainers if cell.stochastic}
+    _draw(panel, estimates, {cell.title: cell.scores for cell in row.trainers}, colors)
     if row.at_least is not None:
         panel.axvline(row.at_least, color=INK, linestyle="--", linewidth=0.8)
     panel.set(title=row.task, xlabel=f"return after {_COUNT(row.frames)} frames")

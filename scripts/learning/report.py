@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from learning import aggregates
 from learning.aggregates import shown
 from learning.comparison import Cell, Comparison, Overall, Row, compare
 from learning.results import Record
@@ -32,18 +30,18 @@ training."""
 
 
 def as_markdown(comparison: Comparison) -> str:
-    cells = [_cells(row, cell, is_first=cell is row.cells[0]) for row in comparison.rows for cell in row.cells]
+    cells = [_cells(row, cell) for row in comparison.rows for cell in row.trainers]
     parts = [markdown_table(HEADER, cells), NOTES]
     if comparison.num_other_settings:
         parts.append(f"{comparison.num_other_settings} results with other settings are left out.")
     return "\n\n".join([*parts, *map(_overall, comparison.overall)]) + "\n"
 
 
-def _cells(row: Row, cell: Cell, is_first: bool) -> list[str]:
+def _cells(row: Row, cell: Cell) -> list[str]:
     at_least = "-" if row.at_least is None else f"{row.at_least:g}"
     seeds = f"{len(cell.scores)}" + (f" ({cell.num_failed} failed)" if cell.num_failed else "")
     return [
-        *((row.task, f"{row.frames:,}", at_least) if is_first else ("", "", "")),
+        *((row.task, f"{row.frames:,}", at_least) if cell is row.trainers[0] else ("", "", "")),
         _title(cell),
         seeds,
         "-" if cell.stochastic is None else f"{cell.stochastic}{'*' if cell.is_of_training else ''}",
@@ -69,43 +67,20 @@ def _to_score(cell: Cell) -> str:
 def _overall(overall: Overall) -> str:
     seeds = "1 seed" if overall.num_seeds == 1 else f"{overall.num_seeds} seeds"
     what = f"Over {len(overall.tasks)} tasks, {seeds} each, 0 is random and 1 is good: {', '.join(overall.tasks)}."
-    rows = [[title, str(estimate)] for title, estimate in overall.estimates.items()]
+    rows = [[title, str(estimate)] for title, estimate in overall.normalised.items()]
     return f"{what}\n\n{markdown_table(('trainer', 'normalised score'), rows)}"
-
-
-def as_data(comparison: Comparison) -> dict[str, Any]:
-    return {
-        "rows": [_data(row) for row in comparison.rows],
-        "overall": [
-            {
-                "tasks": each.tasks,
-                "num_seeds": each.num_seeds,
-                "normalised": {title: estimate._asdict() for title, estimate in each.estimates.items()},
-            }
-            for each in comparison.overall
-        ],
-        "num_other_settings": comparison.num_other_settings,
-    }
-
-
-def _data(row: Row) -> dict[str, Any]:
-    cells = []
-    for cell in row.cells:
-        estimates = {"stochastic": cell.stochastic, "deterministic": cell.deterministic}
-        cells.append({**asdict(cell), **{name: of and of._asdict() for name, of in estimates.items()}})
-    return {"task": row.task, "frames": row.frames, "at_least": row.at_least, "trainers": cells}
 
 
 def make(records: Sequence[Record], tasks: Mapping[str, Task], folder: Path) -> str:
     """Returns the text. Raises ValueError where a package is missing, or a file cannot be written."""
-    aggregates.require()
+    extras.require("bench-learning", "scipy", purpose="the report")
     extras.require("plot", "matplotlib", purpose="the picture of the report")
     from learning import picture  # noqa: PLC0415  matplotlib is an extra
 
     comparison = compare(records, tasks)
     text = as_markdown(comparison)
     output_file.write("results", folder / "report.md", text.encode())
-    data = text_files.dumps(as_data(comparison), indent=2) + "\n"
+    data = text_files.dumps(asdict(comparison), indent=2) + "\n"
     output_file.write("results", folder / "report.json", data.encode())
     picture.draw(comparison, folder / "report.png")
     return text

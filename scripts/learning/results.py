@@ -34,17 +34,15 @@ def newest_own(records: Iterable[Record]) -> list[Record]:
     So a table can grow over months: what a change can have touched is run again, the rest is kept. The commit of a
     record has its flags with it.
     """
-    as_one = map(_of_no_state, records)
-    newest = {key_of(record): record for record in as_one}
+    newest: dict[Key, Record] = {}
+    for record in records:
+        as_one = {}
+        _, is_own, state = record["trainer"].partition(OWN)
+        if is_own:
+            kept = {name: value for name, value in record["settings"].items() if name == "environment"}
+            as_one = {"trainer": f"{OWN}newest", "title": "this project", "commit": state, "settings": kept}
+        newest[key_of({**record, **as_one})] = {**record, **as_one}
     return sorted(newest.values(), key=lambda record: not record["trainer"].startswith(OWN))
-
-
-def _of_no_state(record: Record) -> Record:
-    _, is_own, state = record["trainer"].partition(OWN)
-    if not is_own:
-        return record
-    kept = {name: value for name, value in record["settings"].items() if name == "environment"}
-    return {**record, "trainer": f"{OWN}newest", "title": "this project", "commit": state, "settings": kept}
 
 
 class Results:

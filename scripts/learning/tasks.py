@@ -24,8 +24,7 @@ class PeerEnv:
     """The environment of a task in a peer."""
 
     env: str
-    return_scale: float = 1.0
-    """By how much the returns that the peer reports are multiplied there."""
+    return_scale: float = 1.0  # by how much the returns that the peer reports are multiplied there
 
 
 @dataclass(frozen=True)
@@ -35,9 +34,7 @@ class Task:
     name: str
     env: str
     frames: int
-    at_least: float | None = None
-    """The score to reach; None where it is only written down."""
-
+    at_least: float | None = None  # the score to reach; None where it is only written down
     random: float | None = None
     good: float | None = None
     max_seeds: int | None = None

@@ -18,8 +18,11 @@ from typing import Any
 from learning.aggregates import shown
 from learning.results import FAILED, FINISHED, Key, Record, Results, key_of
 from learning.tasks import Task
-from peers.trainer import Learner, Order, Outcome, RunError
+from peers.own import Own
+from peers.trainer import Order, Outcome, Peer, RunError
 from recording import machine
+
+Learner = Own | Peer
 
 
 @dataclass(frozen=True)
@@ -79,22 +82,14 @@ def missing(turns: Sequence[Turn], latest: dict[Key, Record], retry: bool) -> li
 
 def prepared(turns: Sequence[Turn], say: Callable[[str], None]) -> list[Turn]:
     """Those whose trainers have all that they need."""
-    refusals: dict[tuple[str, str], str | None] = {}
-    for turn in turns:
-        pair = turn.order.task.name, turn.trainer.name
-        if pair not in refusals:
-            refusals[pair] = _refusal(turn)
-            if refusals[pair]:
-                say(f"{turn.order.task.name}: without {turn.trainer.title} ({refusals[pair]})")
-    return [turn for turn in turns if refusals[turn.order.task.name, turn.trainer.name] is None]
-
-
-def _refusal(turn: Turn) -> str | None:
-    try:
-        turn.trainer.prepare(turn.order.task)
-    except ValueError as error:
-        return str(error)
-    return None
+    pairs = {(turn.order.task.name, turn.trainer.name): turn for turn in turns}
+    for pair, turn in list(pairs.items()):
+        try:
+            turn.trainer.prepare(turn.order.task)
+        except ValueError as error:  # noqa: PERF203  it keeps no other from its turns
+            del pairs[pair]
+            say(f"{turn.order.task.name}: without {turn.trainer.title} ({error})")
+    return [turn for turn in turns if (turn.order.task.name, turn.trainer.name) in pairs]
 
 
 def make(turns: Sequence[Turn], results: Results, runs: Path, say: Callable[[str], None]) -> None:

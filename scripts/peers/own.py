@@ -112,8 +112,7 @@ class Own:
     """A state of this project in the comparison of learning: `sf-train` with the defaults, then `sf-eval`, twice."""
 
     tree: Tree
-    flags: str = ""
-    """Adds these flags of sf-train in every task, as NAME=VALUE."""
+    flags: str = ""  # of sf-train, added in every task, as NAME=VALUE
 
     @property
     def name(self) -> str:

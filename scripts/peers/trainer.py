@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import linear_regression
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from learning.tasks import ENVIRONMENTS, Task
 from peers import virtual_envs
-from peers.options import Kind, Options, kind_of
+from peers.options import kind_of
 from process_session import Ran, run_bounded
 
 MIN_REPORTS = 3  # for a rate
@@ -49,22 +49,12 @@ class ReturnReport(NamedTuple):
 class Result:
     """One run of bench_peers. Seconds are wall time since its process was launched, start-up included."""
 
-    steady_frames_per_second: float | None
-    """None if it trained too little for one, which is an error without --to_return."""
-
+    steady_frames_per_second: float | None  # None if it trained too little, which is an error without --to_return
     env_frames: int
-    seconds: float
-    """In which env_frames were trained on."""
-
-    left_behind: int
-    """Processes that the trainer did not end."""
-
-    mean_return: float | None = None
-    """The last one reported, with --to_return."""
-
-    seconds_to_return: float | None = None
-    """None if it did not get there."""
-
+    seconds: float  # in which env_frames were trained on
+    left_behind: int  # processes that the trainer did not end
+    mean_return: float | None = None  # the last one reported, with --to_return
+    seconds_to_return: float | None = None  # None if it did not get there
     frames_to_return: int | None = None
 
     @property
@@ -87,27 +77,13 @@ class Order:
 class Outcome:
     """One run of bench_learning. Seconds are wall time since its process was launched, start-up included."""
 
-    trained_frames: int
-    """A few more than were asked for: trainers count in batches."""
-
-    seconds: float
-    """The training took this long."""
-
-    left_behind: int
-    """Processes that the trainer did not end."""
-
-    training: float | None
-    """Mean return of the last 100 episodes of training; None if there were fewer."""
-
-    stochastic: float | None
-    """Mean return in environments of its own, with sampled actions."""
-
-    deterministic: float | None
-    """The same, with the most probable actions."""
-
-    frames_to_score: int | None
-    """Until the mean return of the last 100 episodes of training was the score to reach; None if it never was."""
-
+    trained_frames: int  # a few more than were asked for: trainers count in batches
+    seconds: float  # of the training
+    left_behind: int  # processes that the trainer did not end
+    training: float | None  # mean return of the last 100 episodes of training; None if there were fewer
+    stochastic: float | None  # mean return in environments of its own, with sampled actions
+    deterministic: float | None  # the same, with the most probable actions
+    frames_to_score: int | None  # until the mean of 100 episodes of training was the score; None if it never was
     seconds_to_score: float | None
 
     @classmethod
@@ -133,36 +109,14 @@ class Outcome:
         )
 
 
-class Learner(Protocol):
-    """A trainer in the comparison of learning."""
-
-    @property
-    def name(self) -> str:
-        """Names it in the file of results; with the commit if there are several."""
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def commit(self) -> str | None: ...
-
-    def refusal_of(self, task: Task) -> str | None:
-        """Returns why it cannot train on a task, or None if it can."""
-
-    def prepare(self, task: Task) -> None:
-        """Installs what is missing. Raises ValueError where that fails."""
-
-    def settings(self, order: Order) -> dict[str, Any]:
-        """Returns what decides on the result, beside task, frames and seed."""
-
-    def versions(self) -> dict[str, str]: ...
-
-    def learn(self, order: Order, folder: Path) -> Outcome:
-        """Trains and evaluates, and writes all to an empty folder. Raises RunError."""
-
-
 class Peer:
-    """Another project's trainer, in a virtual environment of its own."""
+    """Another project's trainer, in a virtual environment of its own.
+
+    Each has refusal(env), which returns why it cannot train on an environment, or None; install(kind), which raises
+    ValueError where it fails; and measure_speed(options, train_dir, experiment), one run of bench_peers, which raises
+    SystemExit where it fails. Those of bench_learning have settings(order), what decides on the result beside task,
+    frames and seed; and learn(order, folder), which trains and evaluates in an empty folder, and raises RunError.
+    """
 
     package: ClassVar[str]
     name: ClassVar[str]
@@ -172,20 +126,8 @@ class Peer:
     """Tables show these settings, which decide how much work a frame is, or all if empty. The JSON file has all."""
 
     def __init__(self, peers_dir: Path) -> None:
-        self.folder = virtual_envs.folder_of(self.package, peers_dir)
-        self.python = virtual_envs.python_in(self.folder)
-
-    def refusal(self, env: str) -> str | None:
-        """Why it cannot train on an environment, by its name here; None if it can."""
-        raise NotImplementedError
-
-    def install(self, kind: Kind) -> None:
-        """Installs it with what this kind of environment needs. Raises ValueError where that fails."""
-        raise NotImplementedError
-
-    def measure_speed(self, options: Options, train_dir: Path, experiment: str) -> Result:
-        """One run of bench_peers, in the folder train_dir/experiment. Raises SystemExit where it fails."""
-        raise NotImplementedError
+        self.folder = peers_dir.absolute() / self.package.replace("==", "-")
+        self.python = self.folder / "bin" / "python"
 
     def settings_in(self, folder: Path) -> dict[str, Any]:
         """All settings of a run of bench_peers, from its folder."""
@@ -195,9 +137,11 @@ class Peer:
         return virtual_envs.versions(self.python)
 
     def refusal_of(self, task: Task) -> str | None:
+        """Returns why it cannot train on a task, or None if it can."""
         return None if self.name in task.peers else f"{self.title} is not run on {task.name}"
 
     def prepare(self, task: Task) -> None:
+        """Installs what is missing. Raises ValueError where that fails."""
         self.install(kind_of(task.env))
 
 

@@ -16,12 +16,8 @@ PROGRAM = "sf/__main__.py"
 class Tree:
     """A state of this project."""
 
-    folder: Path
-    """Where it is, or will be."""
-
-    commit: str
-    """The last that changed what trains, with a digest of the changes since then, where there are any."""
-
+    folder: Path  # where it is, or will be
+    commit: str  # the last that changed what trains, with a digest of the changes since then, where there are any
     is_working_tree: bool
 
     def make(self) -> None:

@@ -20,7 +20,7 @@ def install(folder: Path, packages: Sequence[str]) -> None:
 
     pip asks PyPI for nothing where all of them are there. Raises ValueError where it fails.
     """
-    python = python_in(folder)
+    python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
         (folder.parent / ".gitignore").write_text("*\n")
@@ -29,14 +29,6 @@ def install(folder: Path, packages: Sequence[str]) -> None:
     command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
     if subprocess.run(command, check=False).returncode != 0:
         raise ValueError(f"{', '.join(packages)} could not be installed into {folder}: see what pip says above")
-
-
-def folder_of(package: str, peers_dir: Path) -> Path:
-    return peers_dir.absolute() / package.replace("==", "-")
-
-
-def python_in(folder: Path) -> Path:
-    return folder / "bin" / "python"
 
 
 def versions(python: Path, packages: Iterable[str] = PACKAGES) -> dict[str, str]:

@@ -50,11 +50,11 @@ def test_a_line_has_the_scores_of_all_seeds():
     line = rows_of(report.as_markdown(compared))["own"]
     assert line[:3] == ["easy", "1,000", "100"]
     (row,) = compared.rows
-    (cell,) = row.cells
+    (cell,) = row.trainers
     assert line[4:] == ["3", str(cell.stochastic), "106.0", "600 frames, 7 s (2 of 3)", "yes"]
     assert (cell.stochastic.iqm, cell.scores) == (105.0, (90.0, 100.0, 125.0))
     half = 4.303 * np.std(cell.scores, ddof=1) / np.sqrt(3)  # of three seeds it is the interval of Student's t
-    assert cell.stochastic[1:] == pytest.approx((105.0 - half, 105.0 + half), rel=0.02)
+    assert (cell.stochastic.low, cell.stochastic.high) == pytest.approx((105.0 - half, 105.0 + half), rel=0.02)
 
 
 def test_failures_and_missing_scores_are_shown():
@@ -75,13 +75,13 @@ def test_failures_and_missing_scores_are_shown():
 def test_a_time_to_another_score_does_not_count():
     old = record("easy", "own@abc", 1, 99.0, at_least=50.0, frames_to_score=10, seconds_to_score=1.0)
     (row,) = comparison.compare([old], TASKS).rows
-    assert (row.at_least, row.cells[0].num_to_score, row.cells[0].frames_to_score) == (100.0, 0, None)
+    assert (row.at_least, row.trainers[0].num_to_score, row.trainers[0].frames_to_score) == (100.0, 0, None)
 
 
 def test_of_several_settings_the_last_count():
     earlier = [record("easy", "own@abc", seed, 10.0, settings={"episodes": 5}) for seed in (1, 2, 3)]
     compared = comparison.compare([*earlier, record("easy", "own@abc", 1, 99.0)], TASKS)
-    assert compared.rows[0].cells[0].scores == (99.0,)
+    assert compared.rows[0].trainers[0].scores == (99.0,)
     assert "3 results with other settings are left out" in report.as_markdown(compared)
 
 
@@ -99,11 +99,11 @@ def test_states_of_this_project_are_one_trainer_of_what_came_last():
     compared = comparison.compare(newest_own(records), TASKS)
     assert compared.num_other_settings == 0
     easy, hard = compared.rows
-    assert [(cell.title, cell.scores, cell.commits) for cell in easy.cells] == [
+    assert [(cell.title, cell.scores, cell.commits) for cell in easy.trainers] == [
         ("this project", (20.0, 60.0), ("abc",)),
         ("peer", (70.0,), ()),
     ]
-    (cell,) = hard.cells
+    (cell,) = hard.trainers
     assert (cell.scores, cell.commits) == ((4.0, 6.0), ("abc", "def"))
     assert [line[3] for line in rows_of(report.as_markdown(compared)).values()] == [
         "this project (abc)",
@@ -119,7 +119,7 @@ def test_runs_in_an_environment_that_has_changed_meanwhile_are_not_averaged_with
         record("easy", "own@def", 1, 10.0, commit="def", settings={"environment": "new", "flags": {}}),
     ]
     compared = comparison.compare(newest_own(records), TASKS)
-    assert [cell.scores for row in compared.rows for cell in row.cells] == [(10.0,)]
+    assert [cell.scores for row in compared.rows for cell in row.trainers] == [(10.0,)]
     assert compared.num_other_settings == 2
 
 
@@ -131,7 +131,7 @@ def test_all_tasks_together_are_those_that_trainers_share():
     assert overall.tasks == ("easy (1,000)", "hard (2,000)")
     assert overall.num_seeds == 2
     # 0.5 and 1 of the one task, 0.5 and 0.5 of the other: without the outer quarters 0.5 and 0.5
-    assert {title: each.iqm for title, each in overall.estimates.items()} == {"own": 0.5, "sb3": 0.5}
+    assert {title: each.iqm for title, each in overall.normalised.items()} == {"own": 0.5, "sb3": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -163,9 +163,7 @@ def test_the_report_is_a_table_data_and_a_picture(tmp_path):
     assert said == (tmp_path / "report.md").read_text()
     data = json.loads((tmp_path / "report.json").read_text())
     assert [row["task"] for row in data["rows"]] == list(TASKS)
-    assert (
-        data["rows"][0]["trainers"][0]["stochastic"] == aggregates.estimate(np.array([[9.0], [18.0], [27.0]]))._asdict()
-    )
+    assert data["rows"][0]["trainers"][0]["stochastic"] == vars(aggregates.estimate(np.array([[9.0], [18.0], [27.0]])))
     picture = plt.imread(tmp_path / "report.png")
     assert picture.shape[0] > 300
     assert picture.std() > 0.01, "it is blank"

@@ -12,8 +12,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from faults import processes
 from faults.session import begin
@@ -31,19 +31,27 @@ def why_impossible() -> str | None:
     return f"there is no {missing[0]}: install iproute2" if missing else None
 
 
-@dataclass
 class Host:
-    """One machine, whose agent of torchrun is started again whenever it has ended, as an init system would."""
+    """One machine, whose agent of torchrun is started again whenever it has ended, as an init system would.
 
-    name: str
-    address: str
-    interface: str
-    train_dir: Path
-    output: Path
-    command: Sequence[str]  # of the agent
-    is_on: bool = False
-    num_starts: int = 0
-    agent: subprocess.Popen | None = field(default=None, repr=False)
+    flags: of sf-train, for its ranks.
+    """
+
+    def __init__(self, idx: int, folder: Path, flags: Sequence[str], train_dir: Path) -> None:
+        self.name, self.interface = f"sf{os.getpid()}h{idx}", f"sf{os.getpid()}v{idx}"
+        self.address = f"10.77.0.{idx + 1}"
+        self.train_dir = train_dir
+        self.is_on = False
+        self.agent: subprocess.Popen | None = None
+        self._output = folder / f"host_{idx}.log"
+        self._num_starts = 0
+        agent = [
+            *("-m", "torch.distributed.run", "--nnodes", f"1:{NUM_HOSTS}", "--nproc-per-node", "1"),
+            *("--max-restarts", "1000", "--rdzv-id", "campaign", "--rdzv-backend", "c10d"),
+            *("--rdzv-endpoint", f"10.77.0.1:{_PORT}", "--local-addr", self.address),
+            *("--rdzv-conf", f"is_host={int(idx == 0)},last_call_timeout=5,read_timeout=600"),
+        ]
+        self._command = [sys.executable, *agent, "-m", "sf", *flags, "--train_dir", str(train_dir)]
 
     def switch_on(self) -> None:
         self.is_on = True
@@ -53,19 +61,17 @@ class Host:
         """Start the agent again, if it has ended."""
         if not self.is_on or (self.agent is not None and self.agent.poll() is None):
             return
-        self.num_starts += 1
-        with self.output.open("a") as output:
-            output.write(f"--- start {self.num_starts}\n")
+        self._num_starts += 1
+        with self._output.open("a") as output:
+            output.write(f"--- start {self._num_starts}\n")
             output.flush()
-            words = ["ip", "netns", "exec", self.name, *self.command]
-            # Else an agent that comes later waits for an address that is not told again (torch 2.13).
-            environment = {**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
             self.agent = subprocess.Popen(
-                words,
+                ["ip", "netns", "exec", self.name, *self._command],
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                env=environment,
+                # Else an agent that comes later waits for an address that is not told again (torch 2.13).
+                env={**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"},
                 preexec_fn=begin,  # noqa: PLW1509  no threads here
             )
 
@@ -112,23 +118,9 @@ class Network:
     """
 
     def __init__(self, folder: Path, flags: Sequence[str], has_shared_disk: bool, megabits: int) -> None:
-        self._mark = f"sf{os.getpid()}"
         self._megabits = megabits
-        self.hosts = [self._host(idx, folder, flags, has_shared_disk) for idx in range(NUM_HOSTS)]
-
-    def _host(self, idx: int, folder: Path, flags: Sequence[str], has_shared_disk: bool) -> Host:
-        address = f"10.77.0.{idx + 1}"
-        train_dir = folder / ("disk" if has_shared_disk else f"disk_{idx}")
-        agent = [
-            *("-m", "torch.distributed.run", "--nnodes", f"1:{NUM_HOSTS}", "--nproc-per-node", "1"),
-            *("--max-restarts", "1000", "--rdzv-id", "campaign", "--rdzv-backend", "c10d"),
-            *("--rdzv-endpoint", f"10.77.0.1:{_PORT}", "--local-addr", address),
-            *("--rdzv-conf", f"is_host={int(idx == 0)},last_call_timeout=5,read_timeout=600"),
-        ]
-        command = [sys.executable, *agent, "-m", "sf", *flags, "--train_dir", str(train_dir)]
-        return Host(
-            f"{self._mark}h{idx}", address, f"{self._mark}v{idx}", train_dir, folder / f"host_{idx}.log", command
-        )
+        disks = [folder / ("disk" if has_shared_disk else f"disk_{idx}") for idx in range(NUM_HOSTS)]
+        self.hosts = [Host(idx, folder, flags, disk) for idx, disk in enumerate(disks)]
 
     def __enter__(self) -> Network:
         with ExitStack() as stack:  # so that a command that fails leaves nothing behind, either
@@ -158,13 +150,7 @@ class Network:
             signal.signal(signum, signal.SIG_IGN)
         self._built.close()
 
-    def cut(self) -> None:
-        self._set_cable("down")
-
-    def mend(self) -> None:
-        self._set_cable("up")
-
-    def _set_cable(self, state: str) -> None:
+    def set_cable(self, state: Literal["up", "down"]) -> None:
         host = self.hosts[0]
         _run("ip", "netns", "exec", host.name, "ip", "link", "set", host.interface, state)
 

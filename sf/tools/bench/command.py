@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sf.config import Config
+from sf.envs.field_types import require
 from sf.metrics.display.console import OutputConsole
 from sf.system.machine.cores import num_usable_cores
 from sf.system.messages import said_to
@@ -77,12 +78,9 @@ class BenchFlags:
     def __post_init__(self) -> None:
         for name in ("seconds", "budget_s"):
             value = getattr(self, name)
-            if value is not None and not 0.0 < value < math.inf:
-                raise ValueError(f"{name} is {value}: a number of seconds above 0")
-        if self.rounds < 1:
-            raise ValueError(f"rounds is {self.rounds}: at least 1")
-        if not self.layers:
-            raise ValueError(f"layers is empty: name some of {', '.join(typing.get_args(Layer))}")
+            require(value is None or 0.0 < value < math.inf, f"{name} is {value}: a number of seconds above 0")
+        require(self.rounds >= 1, f"rounds is {self.rounds}: at least 1")
+        require(bool(self.layers), f"layers is empty: name some of {', '.join(typing.get_args(Layer))}")
 
 
 def main() -> None:

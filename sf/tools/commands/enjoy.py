@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tyro
 
+from sf.envs.field_types import require
 from sf.envs.process_guards import keep_working_directory
 from sf.evaluation.pictures.stage import Projector, Screen
 from sf.evaluation.pictures.video import without_window
@@ -78,14 +79,11 @@ class EnjoyFlags:
     Needed only if you have not trained with them before: docs/reliability.md."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.episodes <= _MOST_EPISODES:
-            raise ValueError(f"episodes is {self.episodes}: from 1 to {_MOST_EPISODES}")
-        if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}: it must be 0 or greater")
+        require(1 <= self.episodes <= _MOST_EPISODES, f"episodes is {self.episodes}: from 1 to {_MOST_EPISODES}")
+        require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
         for name, (least, most) in _RANGES.items():
             value = getattr(self, name)
-            if value is not None and not least <= value <= most:
-                raise ValueError(f"{name} is {value}: from {least:g} to {most:g}")
+            require(value is None or least <= value <= most, f"{name} is {value}: from {least:g} to {most:g}")
 
 
 def main() -> None:

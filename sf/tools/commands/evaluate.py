@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
+from sf.envs.field_types import require
 from sf.metrics.readable import number
-from sf.storage import output_file, text_files
+from sf.storage import output_file
 from sf.storage.text_files import printable
 from sf.tools.commands import cli
+from sf.tools.report.outputs import require_outputs, write_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,10 +90,8 @@ class EvalFlags:
     def __post_init__(self) -> None:
         for name in ("episodes", "num_workers", "num_envs_per_worker"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}: at least 1")
-        if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}: it must be 0 or greater")
+            require(value is None or value >= 1, f"{name} is {value}: at least 1")
+        require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
 
 
 def main() -> None:
@@ -110,9 +110,9 @@ def _run(flags: EvalFlags) -> None:
     from sf.evaluation.task import EvaluationTask, evaluate  # noqa: PLC0415  torch is slow to import: not for --help
     from sf.system.processes.torch_runtime import resolve_device  # noqa: PLC0415
 
-    for flag, path in (("json", flags.json), ("csv", flags.csv)):
-        if path is not None:
-            output_file.require_writable(flag, path)
+    require_outputs(flags.json)
+    if flags.csv is not None:
+        output_file.require_writable("csv", flags.csv)
     if flags.json is not None and flags.csv is not None and flags.json.resolve() == flags.csv.resolve():
         raise ValueError(f"json and csv are both {flags.csv}, and one would be lost: name two files")
     found = find_contest(flags.run, flags.against, flags.checkpoint, flags.policy, flags.override, flags.trust)
@@ -134,9 +134,7 @@ def _run(flags: EvalFlags) -> None:
     _print(evaluation, list(players), exploitability)
     if flags.json is not None:
         settings = {name: str(value) if isinstance(value, Path) else value for name, value in vars(flags).items()}
-        result = _result(evaluation, players, found.num_own, exploitability)
-        text = text_files.dumps({**settings, **result}, indent=2) + "\n"
-        output_file.write("json", flags.json, text.encode())
+        write_json(flags.json, {**settings, **_result(evaluation, players, found.num_own, exploitability)})
     if flags.csv is not None:
         output_file.write("csv", flags.csv, _csv(evaluation, list(players)).encode())
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import tyro
 
+from sf.envs.field_types import require
 from sf.tools.commands import cli
 
 if TYPE_CHECKING:
@@ -64,12 +65,10 @@ class ExportFlags:
     Needed only if you have not trained with them before: docs/reliability.md."""
 
     def __post_init__(self) -> None:
-        if self.out is None and self.hub is None and not self.card:
-            raise ValueError("nothing to write: name --out FILE, --out FOLDER, --card or --hub USER/NAME")
-        if self.private and self.hub is None:
-            raise ValueError("private is true: that is for --hub")
-        if self.episodes < 1:
-            raise ValueError(f"episodes is {self.episodes}: at least 1")
+        writes = self.out is not None or self.hub is not None or self.card
+        require(writes, "nothing to write: name --out FILE, --out FOLDER, --card or --hub USER/NAME")
+        require(self.hub is not None or not self.private, "private is true: that is for --hub")
+        require(self.episodes >= 1, f"episodes is {self.episodes}: at least 1")
         if self.hub is None and not self.card and self.out is not None and self.out.suffix in _OF_FILES:
             for field in fields(self):
                 value = getattr(self, field.name)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sf.config import Config, RunConfig
 from sf.config.older import BEFORE_THE_FLAG
 from sf.config.trust import TRUST, require_trusted
+from sf.envs.field_types import require
 from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.tools.commands import cli
@@ -62,8 +63,7 @@ class PsroFlags:
 
     def __post_init__(self) -> None:
         for name in ("iterations", "matches"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: at least 1")
+            require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}: at least 1")
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from sf.config import Config
 from sf.config.flags.players import PlayersConfig
 from sf.envs.errors import UsageError
+from sf.envs.field_types import require
 from sf.storage.run_dir import RunDir
 from sf.tools.commands import cli
 
@@ -25,31 +26,27 @@ def default_end(args: Sequence[str], env_steps: int) -> Mapping[str, Any]:
 
 def require_even(matches: int) -> None:
     """Raises ValueError for a number of matches in which both cannot play each seat equally often."""
-    if matches % 2:
-        raise ValueError(f"matches is {matches}: an even number, so that both play each seat equally often")
+    require(matches % 2 == 0, f"matches is {matches}: an even number, so that both play each seat equally often")
 
 
 def require_response(config: Config, num_agents: int, whom_it_meets: str) -> None:
     """Raises ValueError for an environment without two agents, and for flags that a response would not follow."""
-    if num_agents != 2:
-        raise ValueError(
-            f"env is {config.run.env}, of {num_agents} agents: a response meets one opponent. sf-train --past_share "
-            "trains against past selves with any number"
-        )
+    require(
+        num_agents == 2,
+        f"env is {config.run.env}, of {num_agents} agents: a response meets one opponent. sf-train --past_share trains "
+        "against past selves with any number",
+    )
     untouched = PlayersConfig()
     for name in (*_OF_A_POOL, *_OF_SNAPSHOTS):
         value = getattr(config.players, name)
-        if value != getattr(untouched, name):
-            raise ValueError(f"{name} is {value}: {whom_it_meets}: leave it out")
-    if not config.sampler.async_rl:
-        raise ValueError("async_rl is false: a response meets players that do not learn: leave it out")
-    if config.run.restart_behavior != "resume":
-        raise ValueError(
-            f"restart_behavior is {config.run.restart_behavior}, but the same command goes on where it was: name "
-            "another --experiment"
-        )
-    if config.population.num_policies != 1:
-        raise ValueError(f"num_policies is {config.population.num_policies}: a response is one policy")
+        require(value == getattr(untouched, name), f"{name} is {value}: {whom_it_meets}: leave it out")
+    require(config.sampler.async_rl, "async_rl is false: a response meets players that do not learn: leave it out")
+    behavior, num_policies = config.run.restart_behavior, config.population.num_policies
+    require(
+        behavior == "resume",
+        f"restart_behavior is {behavior}, but the same command goes on where it was: name another --experiment",
+    )
+    require(num_policies == 1, f"num_policies is {num_policies}: a response is one policy")
 
 
 def require_no_run(directory: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -156,8 +156,8 @@ def _chart(run: Run, x: str, title: str, metrics: Mapping[str, str]) -> Chart | 
             (drawn,) = axis.plot(line.x / unit, line.y)
             band = _band(run, x, name)
             if band is not None:
-                color = drawn.get_color()
-                axis.fill_between(band.x / unit, band.low, band.high, color=color, alpha=0.2, linewidth=0)
+                at, below, above = band
+                axis.fill_between(at / unit, below, above, color=drawn.get_color(), alpha=0.2, linewidth=0)
         axis.set_xlabel(label)
         tidy_numbers(axis, x)
         if title in _SHARES:
@@ -178,16 +178,9 @@ def _of_all(name: str) -> str:
     return parts[2] if parts else name
 
 
-class _Band(NamedTuple):
-    """The band around a curve; all arrays are [R]."""
-
-    x: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-
-def _band(run: Run, x: str, name: str) -> _Band | None:
-    """Returns the band around a curve; None if there is none, or its metrics are not in the same records.
+def _band(run: Run, x: str, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Returns x, low and high of the band around a curve, each [R]; None if there is none, or its metrics are not in
+    the same records.
 
     It has a gap at evaluations without an interval, whose returns were all the same. A deviation reaches no further
     than the returns that it is the deviation of.
@@ -196,17 +189,17 @@ def _band(run: Run, x: str, name: str) -> _Band | None:
         mean, deviation = curve(run.kept, x, name), curve(run.kept, x, "std_return")
         if len(mean.x) != len(deviation.x):
             return None
-        band = _Band(mean.x, mean.y - deviation.y, mean.y + deviation.y)
+        low, high = mean.y - deviation.y, mean.y + deviation.y
         least, most = curve(run.kept, x, "min_return"), curve(run.kept, x, "max_return")
         if len(mean.x) == len(least.x) == len(most.x):  # earlier versions did not record them
-            band = _Band(mean.x, np.maximum(band.low, least.y), np.minimum(band.high, most.y))
-        return band
+            low, high = np.maximum(low, least.y), np.minimum(high, most.y)
+        return mean.x, low, high
     if _EVALUATION.fullmatch(name):
-        mean, low, high = (curve(run.kept, x, f"{name}{end}") for end in ("", "_low", "_high"))
-        band = _Band(mean.x, *np.full((2, len(mean.x)), np.nan))
-        for ends, known in ((band.low, low), (band.high, high)):
-            ends[np.isin(mean.x, known.x)] = known.y
-        return band
+        mean, *known = (curve(run.kept, x, f"{name}{end}") for end in ("", "_low", "_high"))
+        low, high = np.full((2, len(mean.x)), np.nan)
+        for ends, of_known in zip((low, high), known, strict=True):
+            ends[np.isin(mean.x, of_known.x)] = of_known.y
+        return mean.x, low, high
     return None
 
 
@@ -222,7 +215,7 @@ def _hover(axis: Axes, names: Sequence[str], curves: Sequence[Curve], label: str
     """names: of the curves. The box is in shares of the drawing's width and height, from its upper left corner."""
     box, (begin, end) = axis.get_position(), axis.get_xlim()
     return {
-        "box": [_short(value) for value in (box.x0, 1.0 - box.y1, box.width, box.height)],
+        "box": _rounded([box.x0, 1.0 - box.y1, box.width, box.height]),
         "limits": [begin, end],
         "label": label,
         "series": [
@@ -239,9 +232,5 @@ def _hover(axis: Axes, names: Sequence[str], curves: Sequence[Curve], label: str
 
 
 def _rounded(values: Sequence[float] | np.ndarray) -> list[float]:
-    return [_short(value) for value in values]
-
-
-def _short(value: float) -> float:
     """Rounds to six digits. Nobody reads more, which would make the page a tenth larger."""
-    return float(f"{value:.6g}")
+    return [float(f"{value:.6g}") for value in values]

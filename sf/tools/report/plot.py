@@ -9,6 +9,7 @@ from typing import Literal
 
 import tyro
 
+from sf.envs.field_types import require
 from sf.storage import output_file
 from sf.storage.text_files import plain
 from sf.system.machine import extras
@@ -44,8 +45,7 @@ class PlotFlags:
     """Also draw each run as a thin line."""
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.smooth <= 1.0:
-            raise ValueError(f"smooth is {self.smooth}: a share of the axis, from 0 to 1")
+        require(0.0 <= self.smooth <= 1.0, f"smooth is {self.smooth}: a share of the axis, from 0 to 1")
 
 
 def main() -> None:
@@ -65,13 +65,8 @@ def plot(flags: PlotFlags) -> None:
     if not flags.runs:
         raise ValueError("no run is named: for example sf-plot train_dir/doom_basic")
     output_file.require_writable("out", flags.out)
-    drawn = figure.panels(
-        load_all(flags.runs, _warn),
-        flags.x,
-        flags.y or ("mean_return",),
-        flags.group_by,
-        flags.smooth,
-    )
+    runs, ys = load_all(flags.runs, _warn), flags.y or ("mean_return",)
+    drawn = figure.panels(runs, flags.x, ys, flags.group_by, flags.smooth)
     style.save(figure.draw(drawn, flags.x, flags.smooth, flags.show_runs), flags.out)
     for sentence in figure.without_legend(drawn):
         _warn(sentence)

@@ -22,6 +22,7 @@ from sf.tools.report.style import GOLD, PALETTE, house_style, log_scale
 
 _COLUMNS = 3
 _MILLION = 1e6
+_ARROW = {"arrowstyle": "-|>", "linewidth": 1, "shrinkA": 0, "shrinkB": 0}
 
 
 @dataclass(frozen=True)
@@ -105,18 +106,7 @@ def _draw_objective(axis: Axes, run: Evolution, objective: str, colors: dict[int
             before, after = (frames, event.objective), (frames, event.copied_objective)
             pieces[idx] = np.vstack([pieces[idx], np.array([before, (frames, math.nan)])])
             pieces[idx + 1] = np.vstack([np.array([after]), pieces[idx + 1]])
-            axis.annotate(
-                "",
-                xy=after,
-                xytext=before,
-                arrowprops={
-                    "arrowstyle": "-|>",
-                    "color": colors[policy_id],
-                    "linewidth": 1,
-                    "shrinkA": 0,
-                    "shrinkB": 0,
-                },
-            )
+            axis.annotate("", xy=after, xytext=before, arrowprops={**_ARROW, "color": colors[policy_id]})
         axis.plot(*np.vstack(pieces).T, color=colors[policy_id], linewidth=1.4, label=f"policy {policy_id}")
     axis.set(xlabel="frames of a policy (millions)", ylabel=objective)
     axis.legend(fontsize=8, ncols=2)

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sf.config.trust import TRUST, require_trusted
+from sf.envs.field_types import require
 from sf.metrics.display.console import OutputConsole
 from sf.metrics.readable import number
 from sf.storage import run_lock
@@ -67,8 +68,7 @@ class SweepFlags:
     slurm: SlurmFlags = field(default_factory=SlurmFlags)
 
     def __post_init__(self) -> None:
-        if self.parallel is not None and self.parallel < 1:
-            raise ValueError(f"parallel is {self.parallel}: at least 1")
+        require(self.parallel is None or self.parallel >= 1, f"parallel is {self.parallel}: at least 1")
 
 
 def main() -> None:

@@ -92,9 +92,11 @@ def is_done(run: SweepRun, run_dir: RunDir) -> bool:
     if summary and summary.get("stopped_by") in (None, "stop_at_return") and ends_the_same:
         return True
     flags = {**saved, **run.flags}
+    written = numbers(summary)
     reached = {
         "train_for_env_steps": _saved_env_steps(run_dir, saved.get("num_policies", 1)),
-        **_reached(numbers(summary)),
+        "train_for_env_frames": written.get("env_frames", -1),
+        "train_for_seconds": written.get("seconds", -1),
     }
     return any(flags.get(name) is not None and value >= flags[name] for name, value in reached.items())
 
@@ -104,11 +106,6 @@ def _saved_env_steps(run_dir: RunDir, num_policies: int) -> int:
     directories = [run_dir.checkpoints_of(policy_id, num_policies) for policy_id in range(num_policies)]
     files = [next(iter(checkpoint_names.newest_first(directory)), None) for directory in directories]
     return -1 if None in files else sum(checkpoint_names.env_steps(file) for file in files if file is not None)
-
-
-def _reached(summary: Mapping[str, Any]) -> dict[str, float]:
-    ends = {"train_for_env_frames": "env_frames", "train_for_seconds": "seconds"}
-    return {flag: summary[name] for flag, name in ends.items() if name in summary}
 
 
 def points(results: Sequence[Result]) -> list[tuple[Mapping[str, Any], list[Result]]]:

@@ -20,7 +20,7 @@ from sf import envs
 from sf.config import Config
 from sf.config.trust import TRUST, require_trusted
 from sf.envs.errors import UsageError
-from sf.envs.field_types import checked
+from sf.envs.field_types import checked, require
 from sf.metrics.display.console import OutputConsole
 from sf.storage import run_lock
 from sf.system.machine import extras
@@ -73,12 +73,9 @@ class TuneFlags:
     slurm: SlurmFlags = field(default_factory=SlurmFlags)
 
     def __post_init__(self) -> None:
-        if self.parallel is not None and self.parallel < 1:
-            raise ValueError(f"parallel is {self.parallel}: at least 1")
-        if self.trials is not None and self.trials < 1:
-            raise ValueError(f"trials is {self.trials}: at least 1")
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed is {self.seed}: it must be from 0 to {2**32 - 1}")
+        require(self.parallel is None or self.parallel >= 1, f"parallel is {self.parallel}: at least 1")
+        require(self.trials is None or self.trials >= 1, f"trials is {self.trials}: at least 1")
+        require(0 <= self.seed < 2**32, f"seed is {self.seed}: it must be from 0 to {2**32 - 1}")
 
 
 def main() -> None:

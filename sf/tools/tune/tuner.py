@@ -168,12 +168,8 @@ class Tuner:
             Curve(self._run_dir(run).metrics, self._search.objective, self._rungs, run.flags.get("num_policies", 1))
             for run in runs
         ]
-        return _Trial(trial, runs, curves, num_reported=self._num_reported(trial))
-
-    def _num_reported(self, trial: optuna.Trial) -> int:
-        """Rungs up to the last that was told."""
-        last = trial.study.get_trials(deepcopy=False)[trial.number].last_step
-        return 0 if last is None else bisect_right(self._rungs, last)
+        told = trial.study.get_trials(deepcopy=False)[trial.number].last_step
+        return _Trial(trial, runs, curves, num_reported=0 if told is None else bisect_right(self._rungs, told))
 
     def _run_dir(self, run: SweepRun) -> RunDir:
         return RunDir(self._directory / run.name)

@@ -317,7 +317,7 @@ def test_a_population_has_its_policies_its_lineage_and_its_events(tmp_path):
         assert chart.metrics == (f"policy_00/{name}", f"policy_01/{name}")
         drawn = [(series["name"], series["color"], series["y"]) for series in chart.hover["series"]]
         assert drawn == [("policy_00", 0, [own[name]] * 3), ("policy_01", 1, [own[name]] * 3)]
-    assert charts._band(load(path), "env_frames", "policy_01/eval/mean_return").high.tolist() == [5.0] * 3
+    assert charts._band(load(path), "env_frames", "policy_01/eval/mean_return")[2].tolist() == [5.0] * 3
     (path / "population.jsonl").write_text("")
     assert "0 events" in render(path)
 
@@ -408,8 +408,8 @@ def test_a_link_to_a_video_of_somebody_else_and_an_empty_one_are_left_out(tmp_pa
 def bands(tmp_path, name, of_steps):
     """The band around a metric, of records with these numbers."""
     records = [record(step, 4.0, **{"eval/env_steps": 900 * step}, **own) for step, own in enumerate(of_steps, 1)]
-    band = charts._band(load(write_run(tmp_path / "a", records=records)), "env_frames", name)
-    return [str(value) for value in (*band.low, *band.high)]
+    _, low, high = charts._band(load(write_run(tmp_path / "a", records=records)), "env_frames", name)
+    return [str(value) for value in (*low, *high)]
 
 
 def test_the_band_around_the_return_stays_within_the_returns(tmp_path):

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tyro
 
+from sf.envs.field_types import require
 from sf.envs.process_guards import keep_working_directory
-from sf.storage import output_file, text_files
 from sf.tools.commands import cli
 from sf.tools.commands.play.console import Console
 from sf.tools.commands.play.keys import Keyboard
 from sf.tools.commands.play.window import Window
 from sf.tools.commands.watched_episodes import GentleInterrupt, say_summary
+from sf.tools.report.outputs import require_outputs, write_json
 
 if TYPE_CHECKING:
     from sf.evaluation.play.episodes import Played
@@ -85,12 +86,9 @@ class PlayFlags:
     Needed only if you have not trained with them before: docs/reliability.md."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.episodes <= _MOST_EPISODES:
-            raise ValueError(f"episodes is {self.episodes}: from 1 to {_MOST_EPISODES}")
-        if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}: it must be 0 or greater")
-        if self.fps is not None and not 0.1 <= self.fps <= 240.0:
-            raise ValueError(f"fps is {self.fps}: from 0.1 to 240")
+        require(1 <= self.episodes <= _MOST_EPISODES, f"episodes is {self.episodes}: from 1 to {_MOST_EPISODES}")
+        require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
+        require(self.fps is None or 0.1 <= self.fps <= 240.0, f"fps is {self.fps}: from 0.1 to 240")
 
 
 _NO_WINDOW = "play on a machine with a screen"
@@ -113,8 +111,7 @@ def main() -> None:
 
 def _run(flags: PlayFlags, interrupt: GentleInterrupt) -> None:
     os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")  # it would swallow SIGTERM
-    if flags.json is not None:
-        output_file.require_writable("json", flags.json)
+    require_outputs(flags.json)
     keyboard = Keyboard()
     window = Window(lambda: interrupt.number > 0, keyboard.note, _NO_WINDOW)
     # What is wrong with the window is said before anything is imported.
@@ -132,8 +129,7 @@ def _run(flags: PlayFlags, interrupt: GentleInterrupt) -> None:
             played = play(flags, game, group, keyboard, console, interrupt)
     say_summary(played, game.names)
     if flags.json is not None:
-        text = text_files.dumps(_result(flags, game, played), indent=2) + "\n"
-        output_file.write("json", flags.json, text.encode())
+        write_json(flags.json, _result(flags, game, played))
 
 
 def _result(flags: PlayFlags, game: Game, played: list[Played]) -> dict[str, Any]:

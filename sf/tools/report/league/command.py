@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import tyro
 
 from sf.config.input_file import is_file
+from sf.envs.field_types import require
 from sf.evaluation.endless import OF_SEVERAL_AGENTS, EndlessWatch
 from sf.tools.commands import cli
 from sf.tools.report.outputs import require_outputs, write_json
@@ -91,14 +92,12 @@ class LeagueFlags:
     def __post_init__(self) -> None:
         for name in ("matches", "num_workers", "num_envs_per_worker"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}: at least 1")
-        if self.matches % 2:
-            raise ValueError(f"matches is {self.matches}: an even number, so that both play each seat equally often")
-        if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}: it must be 0 or greater")
-        if self.anchor is not None and self.reference is not None:
-            raise ValueError(f"anchor is {self.anchor}, but reference holds players, too: leave one out")
+            require(value is None or value >= 1, f"{name} is {value}: at least 1")
+        even = "an even number, so that both play each seat equally often"
+        require(self.matches % 2 == 0, f"matches is {self.matches}: {even}")
+        require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
+        is_held = self.anchor is not None and self.reference is not None
+        require(not is_held, f"anchor is {self.anchor}, but reference holds players, too: leave one out")
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from sf.config import Config
 from sf.envs.errors import UsageError
+from sf.envs.field_types import require
 
 _WITH_FLAGS_HERE = {
     "partition": "partition",
@@ -55,14 +56,11 @@ class SlurmFlags:
     def __post_init__(self) -> None:
         for name in ("cpus", "gpus"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}: at least 1, or leave it out")
+            require(value is None or value >= 1, f"{name} is {value}: at least 1, or leave it out")
         for name in ("memory_gb", "hours"):
             value = getattr(self, name)
-            if value is not None and not 0.0 < value < math.inf:
-                raise ValueError(f"{name} is {value}: a number above 0, or leave it out")
-        if self.retries < 0:
-            raise ValueError(f"retries is {self.retries}: 0 or more")
+            require(value is None or 0.0 < value < math.inf, f"{name} is {value}: a number above 0, or leave it out")
+        require(self.retries >= 0, f"retries is {self.retries}: 0 or more")
         for word in self.sbatch:
             _require_parameter(word)
 
@@ -105,12 +103,10 @@ class SlurmFlags:
 
 def _require_parameter(word: str) -> None:
     key = word.partition("=")[0]
-    if not re.fullmatch(r"[a-z][a-z-]*(=[^\n\r]+)?", word):
-        raise ValueError(f"sbatch has {word!r}: it must be key=value, as in qos=high, or a key alone")
-    if key in _WITH_FLAGS_HERE:
-        raise ValueError(f"sbatch has {word!r}: say --{_WITH_FLAGS_HERE[key]} instead")
-    if key in _SET_BY_THE_LAUNCHER:
-        raise ValueError(f"sbatch has {word!r}: the launcher sets {key} itself, so leave it out")
+    is_parameter = re.fullmatch(r"[a-z][a-z-]*(=[^\n\r]+)?", word) is not None
+    require(is_parameter, f"sbatch has {word!r}: it must be key=value, as in qos=high, or a key alone")
+    require(key not in _WITH_FLAGS_HERE, f"sbatch has {word!r}: say --{_WITH_FLAGS_HERE.get(key)} instead")
+    require(key not in _SET_BY_THE_LAUNCHER, f"sbatch has {word!r}: the launcher sets {key} itself, so leave it out")
 
 
 def _parameters(words: Sequence[str]) -> dict[str, str | bool]:
