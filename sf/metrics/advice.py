@@ -15,6 +15,26 @@ _FOR_S = 60.0
 _OLD = 1.5  # iterations; one is as it should be
 
 
+def env_start(num_ready: int, num_envs: int, seconds: float) -> str:
+    """How far the start of environments is. seconds: since it began."""
+    what = f"environments {num_ready:,} of {num_envs:,}"
+    if num_ready == 0:
+        return what
+    return f"{what}, about {_rounded(seconds * (num_envs - num_ready) / num_ready)}"
+
+
+def slow_env_start(num_ready: int, num_envs: int, seconds: float, num_per_worker: int) -> str | None:
+    """Returns a sentence where the start of environments takes more than a minute, once that can be told."""
+    if num_ready in (0, num_envs) or (total := seconds * num_envs / num_ready) < _SLOW_S:
+        return None
+    fewer = max(1, num_per_worker // 4)
+    faster = f"; --num_envs_per_worker {fewer} is a faster start" if fewer < num_per_worker else ""
+    return (
+        f"the {num_envs:,} environments take about {_rounded(total)} to start, and training begins with those that are "
+        f"ready{faster}"
+    )
+
+
 def first_update(num_steps: int, sampled: int, steps_per_second: float) -> str:
     """One sentence. num_steps: that come before it; sampled: of these, so far. steps_per_second: 0 if not known."""
     what = f"first update after {num_steps:,} steps"

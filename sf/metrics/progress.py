@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sf.metrics.advice import UnreportedObjective, first_update
+from sf.metrics.advice import UnreportedObjective, env_start, first_update, slow_env_start
 from sf.metrics.bottleneck import Load, bottleneck
 from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
 from sf.metrics.meter import Machine, Meter, Roles, Window
@@ -27,6 +27,7 @@ class Outlook:
     checkpoint: path of the last one, and how many seconds ago it was written.
     last_events: what evolution did last, by policy.
     first_update: when it is due; empty once it has come.
+    env_start: how far the start of environments is; empty once all are there. share_of_envs: that are.
     """
 
     load: Load | None
@@ -37,6 +38,8 @@ class Outlook:
     checkpoint: tuple[str, float] | None = None
     last_events: tuple[PolicyEvent | None, ...] = ()
     first_update: str = ""
+    env_start: str = ""
+    share_of_envs: float = 1.0
 
     @property
     def bottleneck(self) -> str:
@@ -60,6 +63,7 @@ class Progress:
     objective: str = "true_objective"  # the statistic of episodes that says how good a policy is
     machine: Machine = field(default_factory=Machine)
     num_epochs: int = 1  # of the learner, on the same data
+    num_envs: int = 0  # of this rank; 0: not known
     num_steps_before_update: int = 0  # that are sampled before the first one; 0: not known
     is_on_gpu: bool = False
     is_synchronous: bool = False
@@ -81,6 +85,7 @@ class Progress:
         self._latest = LatestEpisodes(self.num_actors, self.num_policies, own_share)
         self.policies = [PolicyProgress(policy_id, self._latest, own_share) for policy_id in range(self.num_policies)]
         self.unreported_objective = UnreportedObjective(self.objective)
+        self._is_start_said = False  # that the environments take long
         self._begun: set[int] = set()  # policies whose learners have told where they begin
         self._added: dict[str, Any] = {}  # of the next record
         self._first_trained: tuple[float, int] | None = None  # when the first batch had been trained on
@@ -89,6 +94,22 @@ class Progress:
     @property
     def seconds(self) -> float:
         return self.seconds_before + time.perf_counter() - self.started_at
+
+    @property
+    def _seconds_here(self) -> float:
+        return time.perf_counter() - self.started_at
+
+    @property
+    def _num_envs_ready(self) -> int:
+        return int(self.counters.arrays["envs"].sum())
+
+    def slow_start(self, num_per_worker: int) -> str | None:
+        """Returns a sentence where the environments take long to start, once."""
+        if self._is_start_said or not self.num_envs:
+            return None
+        sentence = slow_env_start(self._num_envs_ready, self.num_envs, self._seconds_here, num_per_worker)
+        self._is_start_said = sentence is not None
+        return sentence
 
     @property
     def env_steps(self) -> int:
@@ -160,6 +181,7 @@ class Progress:
     def outlook(self) -> Outlook:
         """Smoothed figures up to the last record."""
         recent, checkpoint = self._meter.recent(), self.last_checkpoint
+        num_ready = self._num_envs_ready
         return Outlook(
             load=self.load(),
             frames_per_second=recent.rate("learner") * self.frameskip,
@@ -169,6 +191,8 @@ class Progress:
             checkpoint=checkpoint and (checkpoint[0], time.perf_counter() - checkpoint[1]),
             last_events=tuple(policy.last_event for policy in self.policies),
             first_update=self._first_update(),
+            env_start=env_start(num_ready, self.num_envs, self._seconds_here) if num_ready < self.num_envs else "",
+            share_of_envs=num_ready / self.num_envs if self.num_envs else 1.0,
         )
 
     def load(self) -> Load | None:

@@ -40,7 +40,7 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
 
 def _collect(reports: Reports, args: RolloutWorkerArgs) -> None:
     args.counters.working()
-    args.counters.add(away=-args.counters.get("away"))  # of a worker before
+    args.counters.add(away=-args.counters.get("away"), envs=-args.counters.get("envs"))  # of a worker before
     worker = RolloutWorker(reports, args)
     try:
         reports.send(Ready())
@@ -62,7 +62,10 @@ class RolloutWorker:
         self._reports = reports
         self._channel = args.channel
         self._counters = args.counters
-        self._groups = {group_idx: RolloutGroup(group_idx, args) for group_idx in args.channel.groups}
+        self._groups: dict[int, RolloutGroup] = {}
+        for group_idx in args.channel.groups:
+            self._groups[group_idx] = RolloutGroup(group_idx, args)
+            args.counters.add(envs=args.num_envs_per_group)
         self._episodes = _EpisodeReports(reports, self._groups, args.is_synchronous)
 
     def step(self) -> None:

@@ -46,6 +46,8 @@ from sf.storage.run_log import RunLog
 from sf.system.messages import said_to, say
 from sf.system.processes.stopping import Signals, caught_signals
 
+_FIRST_RECORD_AFTER_S = 1.0  # the start of many environments takes minutes
+
 
 class Run:
     """A run in its lifetime: start, watch, stop.
@@ -92,6 +94,7 @@ class Run:
             plan.config.population.pbt_target_objective,
             machine=Machine(plan.cores, plan.num_cores),
             num_epochs=plan.config.learner.num_epochs,
+            num_envs=plan.num_groups * plan.config.sampler.num_envs_per_group,
             num_steps_before_update=plan.num_steps_before_update,
             is_on_gpu=plan.device != "cpu",
             is_synchronous=not plan.config.sampler.async_rl,
@@ -192,7 +195,7 @@ class Run:
     ) -> str | None:
         """Watch until the run ends, whatever the reason. Returns the name of the hook that asked, if one has."""
         run = self._plan.config.run
-        record_at = time.monotonic() + run.summaries_every_sec
+        record_at = time.monotonic() + min(_FIRST_RECORD_AFTER_S, run.summaries_every_sec)
         best: BestCheckpoints | None = None
         while not (self._supervisor.is_finished or self._supervisor.failure or signals.first):
             if self._hooks.stopped_by or self._progress.seconds > run.most_seconds or self._has_all_steps:
@@ -250,6 +253,9 @@ class Run:
         if self._has_been_under_way:  # before, an end would put back what was in the directory
             self._renew_lock()
         controllers.before_record()
+        slow_start = self._progress.slow_start(self._plan.config.sampler.num_envs_per_worker)
+        if slow_start is not None:
+            say(slow_start)
         record, outlook = self._progress.record(), self._progress.outlook()
         self._ranks.tell(record, outlook)
         record, outlook = self._ranks.of_all(record), self._ranks.outlook_of_all(outlook)

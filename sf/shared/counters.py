@@ -11,7 +11,7 @@ import numpy as np
 
 from sf.system.arrays import Field, SharedArrays
 
-COUNTS = ("steps", "calls", "episodes", "rows", "player_steps", "heartbeat", "is_held_up", "away")
+COUNTS = ("steps", "calls", "episodes", "rows", "player_steps", "heartbeat", "is_held_up", "away", "envs")
 _TIMES = ("busy_s", "wait_s", "slot_wait_s")
 
 
@@ -26,6 +26,7 @@ class Counters:
     calls: group steps, forward passes, optimiser steps.
     episodes: that have ended, by themselves or by the fault of an environment (rollout worker).
     away: agents that are in no episode, as they have left their match (rollout worker).
+    envs: environments that are made (rollout worker).
     heartbeat: odd while it works, even while it waits; grows with every piece of work.
     is_held_up: 1 while it waits for other ranks, however much work it has (learner).
     times: seconds of work, of waiting for a message, and of waiting for a free slot (rollout worker). The one under way

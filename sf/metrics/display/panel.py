@@ -153,6 +153,8 @@ def _beside(text: str, drawing: RenderableType) -> Table:
 def _progress(
     record: dict[str, Any], outlook: Outlook, target: Target, curve: Curve
 ) -> Iterator[tuple[str, RenderableType]]:
+    if outlook.env_start:
+        yield "starting", _beside(outlook.env_start, ProgressBar(1.0, outlook.share_of_envs, width=_CURVE_WIDTH))
     left = target.seconds_left(record, outlook)
     time = f"{clock(record['seconds'])} elapsed, {clock(left)} left"
     share_done = target.share_done(record)

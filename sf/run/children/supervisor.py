@@ -10,6 +10,7 @@ What differs from one kind of child to the next stands in its role: see `sf.run.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from multiprocessing import connection
 from multiprocessing.connection import Connection
@@ -30,6 +31,7 @@ from sf.system.processes.child import Child
 from sf.system.processes.reports import GivenUp, Killed, SavedFor, Say
 from sf.system.processes.stopping import Signals
 
+_START_ANOTHER_AFTER_S = 3.0
 _STOP_WITHIN_S = 5.0
 OPTIONAL_WITHIN_S = 60.0  # the evaluator: a video
 _FINISH_WITHIN_S = 120.0  # the learner: an iteration, and the last checkpoint
@@ -49,6 +51,8 @@ class Supervisor:
         self._watchdog = Watchdog(memory, by_name)
         config = memory.plan.config.supervision
         self._budgets = RestartBudgets(config.max_restarts, config.restart_window_s, self._watchdog.start_within_s)
+        self._unstarted: deque[tuple[Role, int]] = deque()  # children of roles that start gradually
+        self._started_one_at = 0.0
         self._is_stopping = False
         self._is_cut_off = False  # from another rank
         self._is_kept_from_saving = False  # by another run
@@ -64,7 +68,7 @@ class Supervisor:
     @property
     def is_under_way(self) -> bool:
         """Whether all processes that training needs are ready."""
-        return self._living.are_under_way
+        return not self._unstarted and self._living.are_under_way
 
     def resume(self, env_steps: Sequence[int], num_episodes: int) -> None:
         """The run goes on with earlier parts. env_steps: of these, by policy. num_episodes: of all actors, where there
@@ -72,12 +76,34 @@ class Supervisor:
         self.starter.resumed_steps, self.starter.resumed_episodes = env_steps, num_episodes
 
     def start(self, is_interrupted: Callable[[], bool]) -> None:
-        """Start all children."""
+        """Start all children, some of them later: see `Role.starts_gradually`."""
         start_fork_servers()
-        self._living.add(self.starter.all_of(self._roles, is_interrupted))
+        plan = self._memory.plan
+        for role in self._roles:
+            at_once = plan.num_cores if role.starts_gradually and plan.config.sampler.async_rl else role.count(plan)
+            for idx in range(role.count(plan)):
+                if is_interrupted():
+                    return
+                if idx < at_once:
+                    self._living.add([self.starter.start(role, idx)])
+                else:
+                    self._unstarted.append((role, idx))
+
+    def _start_more(self) -> None:
+        """Start one of those that start gradually where few are at it, or they take long."""
+        now = time.monotonic()
+        while self._unstarted and not self._is_stopping:
+            role, idx = self._unstarted[0]
+            starting = [child for child in self._living if child.role == role.name and not child.is_ready]
+            if len(starting) >= self._memory.plan.num_cores and now - self._started_one_at < _START_ANOTHER_AFTER_S:
+                return
+            self._unstarted.popleft()
+            self._living.add([self.starter.start(role, idx)])
+            self._started_one_at = now
 
     def receive(self, wakeup: Connection, timeout_s: float) -> list[Event]:
         """Wait for reports, deaths or a wake-up, at most this long; replace what has died."""
+        self._start_more()
         for role in self._roles:
             role.server.unsuspend()
         pipes = [child.connection for child in self._living if not child.connection.closed]

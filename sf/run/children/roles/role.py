@@ -49,6 +49,8 @@ class Role:
     episodes_at_once: episodes that run in it, and are lost with it.
     saves: whether it writes at the end what it has trained, and is given the time for it. Its number is that of its
         policy, whose recovery memory the parent saves where it could not.
+    starts_gradually: at most as many as there are cores start at a time, unless one takes long: those that are ready
+        work while the others start.
     is_optional: training does without it. It is killed at the end, is not restarted with the others, and if it dies
         too often the run goes on.
     """
@@ -65,6 +67,7 @@ class Role:
     episodes_at_once: Callable[[RunMemory, int], int] = lambda memory, idx: 0
     saves: bool = False
     is_optional: bool = False
+    starts_gradually: bool = False
 
     def has_work(self, memory: RunMemory, idx: int) -> bool:
         return self.owes(memory, idx) or self.queue(memory, idx).has_messages()

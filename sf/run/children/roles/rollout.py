@@ -78,4 +78,5 @@ ROLLOUT = Role(
     owes=_rollout_owes,
     recover=_recover_rollout,
     episodes_at_once=_episodes_at_once,
+    starts_gradually=True,
 )
