@@ -112,9 +112,14 @@ class Plan:
 
     @property
     def num_steps_before_update(self) -> int:
-        """Env steps before the first update of every learner. All actors finish a trajectory at about the same time."""
+        """Env steps that are sampled before the first update of every learner.
+
+        All actors finish their trajectories at about the same time, unless their workers start one after the other.
+        """
         needed = self.config.slots_per_iteration * self.num_policies
-        return -(-needed // self.num_actors) * self.num_actors * self.config.rollout
+        if self.num_workers <= self.num_cores:
+            needed = -(-needed // self.num_actors) * self.num_actors
+        return needed * self.config.rollout
 
     @property
     def num_evaluators(self) -> int:

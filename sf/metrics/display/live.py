@@ -141,8 +141,9 @@ class Display:
     def _line(self, record: dict[str, Any], outlook: Outlook) -> str:
         starting = f"{outlook.env_start}; " if outlook.env_start else ""
         return (
-            f"{clock(record['seconds'])} {starting}frames {record['env_frames']:,} fps {rate(outlook.frames_per_second)} "
-            f"return {panel.mean_return(record, outlook)} episode {number(record['mean_episode_steps'])} steps "
+            f"{clock(record['seconds'])} {starting}frames {record['env_frames']:,} "
+            f"fps {rate(outlook.frames_per_second)} return {panel.mean_return(record, outlook)} "
+            f"episode {number(record['mean_episode_steps'])} steps "
             f"lag {number(record.get('train/lag_mean'))} eta {clock(self._target.seconds_left(record, outlook))} "
             f"bottleneck {outlook.bottleneck}"
         )
