@@ -17,11 +17,15 @@ from sf.shared.counters import Counters
 
 
 @pytest.mark.parametrize(
-    ("slots_needed", "num_actors", "steps"), [(32, 32, 2048), (32, 100, 6400), (33, 32, 4096), (8, 3, 576)]
+    ("slots_needed", "num_actors", "num_workers", "steps"),
+    [(32, 32, 2, 2048), (32, 100, 2, 6400), (33, 32, 2, 4096), (8, 3, 2, 576), (32, 100, 4, 2048)],
 )
-def test_the_first_batch_is_full_when_enough_actors_have_ended_their_rollouts(slots_needed, num_actors, steps):
+def test_the_first_batch_is_full_when_enough_actors_have_ended_their_rollouts(
+    slots_needed, num_actors, num_workers, steps
+):
+    """All at once, unless there are more workers than cores."""
     config = SimpleNamespace(slots_per_iteration=slots_needed, rollout=64)
-    plan = SimpleNamespace(config=config, num_policies=1, num_actors=num_actors)
+    plan = SimpleNamespace(config=config, num_policies=1, num_actors=num_actors, num_workers=num_workers, num_cores=2)
     assert Plan.num_steps_before_update.fget(plan) == steps
 
 

@@ -107,7 +107,7 @@ def rollout_worker(args, monkeypatch, wait, work, is_parked=False):
     group = MagicMock(is_parked=is_parked, advance=lambda: work() or [], num_env_steps=1, num_away=0)
     group.pop_num_cut.return_value, group.pop_played.return_value = 0, []
     monkeypatch.setattr(sf.rollout.worker, "RolloutGroup", lambda *args: group)
-    args.core, args.seed, args.seed_key = None, 0, ()
+    args.core, args.seed, args.seed_key, args.num_envs_per_group = None, 0, (), 1
     args.channel.groups, args.channel.wait, args.channel.take, args.channel.actors_per_group = [0], wait, list, 1
     sf.rollout.worker.rollout_worker(MagicMock(), args)
 
