@@ -11,11 +11,8 @@ import torch
 import warm
 from network_numbers import numbers_of
 
-WAYS = {
+WAYS = {  # beside those of test_merged_statistics.py, with a GRU and minibatches
     "without memory": {"core": "none"},
-    "GRU": {"core": "gru"},
-    "minibatches": {"core": "gru", "num_batches_per_epoch": 2},
-    "moments of the iteration": {"core": "gru", "num_batches_per_epoch": 2, "normalize_advantages_over": "iteration"},
     "targets once": {"core": "none", "shuffle_steps": True, "decoupled_clip": True},
     "GAE, plain gradient": {"core": "none", "with_vtrace": False, "with_ppo_clip": False},
     "adaptive rate": {"core": "none", "lr_schedule": "kl_adaptive", "lr_adaptive_max": 0.01},

@@ -20,7 +20,7 @@ from sf.learner.update import Updater
 from sf.ranks.ranks import ALONE, DistributedRanks
 
 T, B = 4, 8  # of the whole; B is cut among the ranks
-NUM_ITERATIONS = 20
+NUM_ITERATIONS = 8
 OBS_SPACE = gym.spaces.Dict(
     {
         "vector": gym.spaces.Box(-1, 1, (5,), np.float32),

@@ -148,17 +148,8 @@ def trajectories(request, tmp_path_factory):
         return dict(arrays)
 
 
-def test_shapes(trajectories):
-    num_rollouts = trajectories["state"].shape[0]
-    assert num_rollouts >= NUM_BATCHES * 4
-    assert trajectories["obs"].shape == (6, num_rollouts, 4)
-    assert trajectories["first"].shape == (6, num_rollouts)
-    assert trajectories["discrete"].shape == (5, num_rollouts, 1)
-    assert trajectories["reward"].shape == (5, num_rollouts)
-    assert trajectories["state"].shape == (num_rollouts, 1)
-
-
 def test_all_environments_and_both_ends_of_episodes_occur(trajectories):
+    assert trajectories["obs"].shape[1] >= NUM_BATCHES * 4
     assert set(trajectories["obs"][:, :, ENV_IDX].flat) == set(range(8))
     assert trajectories["terminated"].any()
     assert not trajectories["valid"].all()

@@ -9,7 +9,7 @@ def test_environments_with_a_time_limit_leave_the_step_that_they_share(tmp_path,
     noted = tmp_path / "noted"
     monkeypatch.setenv("SF_TEST_STEPPER", str(noted))
     flags = ["--decorrelate_episodes", str(is_wanted).lower(), "--num_workers", "1", "--num_envs_per_worker", "16"]
-    flags += ["--rollout", "4", "--train_for_env_steps", "2000"]
+    flags += ["--rollout", "4", "--train_for_env_steps", "640"]
     summary = train_here(tmp_path, *flags, env="stepper:limited")
     assert summary["env_faults"] == summary["lost_episodes"] == 0
     at_resets = {*map(int, noted.read_text().split())}

@@ -2,16 +2,16 @@
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
-import warm
 
+from sf.run.trainer import train
 from sf.storage.run_dir import RunDir
+from sf.tools.commands import cli, evaluate
 
 SAVED = Path(__file__).parent.parent / "data" / "saved_runs"
-MORE = 1000  # env steps
+MORE = 256  # env steps
 
 
 @pytest.fixture(scope="module", params=["league", "memory"])
@@ -19,15 +19,13 @@ def resumed(request, tmp_path_factory):
     """Where a run was resumed, and its directory before that."""
     folder = tmp_path_factory.mktemp("runs")
     shutil.copytree(SAVED / request.param, folder / request.param)
-    words = ["--train_dir", str(folder), "--experiment", request.param]
     trained = env_steps_of(SAVED / request.param)
-    score = folder / "score.json"
-    for command in (
-        ["sf.tools.commands.evaluate", str(folder / request.param), "--episodes", "4", "--json", str(score)],
-        ["sf", *words, "--train_for_env_steps", str(trained + MORE)],
-    ):
-        done = warm.run([sys.executable, "-m", *command], capture_output=True, text=True, timeout=200, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+    asked = [str(folder / request.param), "--episodes", "4", "--json", str(folder / "score.json")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["sf-eval", *asked])
+        evaluate.main()
+    words = ["--train_dir", str(folder), "--experiment", request.param, "--train_for_env_steps", str(trained + MORE)]
+    train(cli.parse(words))
     return folder / request.param, SAVED / request.param
 
 

@@ -200,7 +200,7 @@ FLAGS = {
 @pytest.mark.parametrize(
     ("env", "flags"),
     [
-        *(("ends:Ends", flags) for flags in ("one of each", "many", "in turn")),
+        *(("ends:Ends", flags) for flags in ("one of each", "in turn")),
         ("ends:NextStep", "many"),
         ("ends:SameStep", "in turn"),
         ("ends:Disabled", "with slots to spare"),
@@ -274,9 +274,8 @@ def match(env, joint_actions):
     yield [Row(obs.get(agent, nothing), agent in first) for agent in agents]
 
 
-@pytest.mark.parametrize("flags", ["many", pytest.param("in turn", marks=pytest.mark.long)])
-def test_of_the_agents_of_a_match_which_leave_and_come_back(flags, tmp_path):
-    sizes = {**FLAGS[flags], "batch_size": 60, "num_envs_per_worker": 2}
+def test_of_the_agents_of_a_match_which_leave_and_come_back(tmp_path):
+    sizes = {**FLAGS["many"], "batch_size": 60, "num_envs_per_worker": 2}
     kwargs = f'{{"num_agents": {NUM_AGENTS}, "episodes_per_match": 2}}'
     of_actors = trajectories_of(tmp_path, "toy_match_counting", env_kwargs=kwargs, **sizes)
     assert sorted(of_actors) == list(range(4 * NUM_AGENTS))
@@ -332,9 +331,8 @@ def turns(env, joint_actions):
     yield [Row(obs.get(agent, nothing), agent in first) for agent in agents]
 
 
-@pytest.mark.parametrize("flags", [pytest.param("many", marks=pytest.mark.long), "in turn"])
-def test_of_the_agents_of_a_game_by_turns(flags, tmp_path):
-    sizes = {**FLAGS[flags], "batch_size": 60, "num_envs_per_worker": 2}
+def test_of_the_agents_of_a_game_by_turns(tmp_path):
+    sizes = {**FLAGS["in turn"], "batch_size": 60, "num_envs_per_worker": 2}
     of_actors = trajectories_of(tmp_path, "ends:Turns", **sizes)
     for env_idx in range(4):
         agents, actions = streams_of(of_actors, env_idx)

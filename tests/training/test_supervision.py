@@ -59,20 +59,17 @@ def inflict(name, session):
 
 
 @pytest.mark.long
-def test_in_synchronous_mode_one_death_replaces_all_and_training_goes_on(start):
+def test_in_synchronous_mode_one_death_replaces_all_but_that_of_a_gradient_worker_nobody(start):
     run = start("toy_sync")
+    before = {run.wait_for_pid(name) for name in run.names()}
+    inflict("gradient worker killed", run)
+    run.wait_until(lambda: "a gradient worker died" in run.output(), "it is said")
+    assert before == {run.wait_for_pid(name) for name in run.names()}
+    inflict("gradient worker stopped", run)
+    assert len(processes.gradient_workers(run.pid)) == 1
     before = {run.wait_for_pid(name) for name in run.names()}
     inflict("rollout worker killed", run)
     assert before.isdisjoint(run.wait_for_pid(name) for name in run.names())
-
-
-@pytest.mark.long
-def test_gradient_workers_that_die_or_hang_stop_no_training(start):
-    run = start("toy_sync")
-    inflict("gradient worker killed", run)
-    run.wait_until(lambda: "a gradient worker died" in run.output(), "it is said")
-    inflict("gradient worker stopped", run)
-    assert len(processes.gradient_workers(run.pid)) == 1
 
 
 @pytest.mark.long
@@ -129,15 +126,9 @@ def league(tmp_path_factory):
         yield start("league")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    "fault",
-    [
-        "player worker killed",
-        *(
-            pytest.param(fault, marks=pytest.mark.long)
-            for fault in ("player worker stopped", "rollout worker killed", "policy worker killed")
-        ),
-    ],
+    "fault", ["player worker killed", "player worker stopped", "rollout worker killed", "policy worker killed"]
 )
 def test_a_run_that_meets_its_past_goes_on_after_each_death(league, fault):
     inflict(fault, league)

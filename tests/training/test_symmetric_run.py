@@ -20,7 +20,7 @@ def test_a_run_with_images_of_its_data_takes_as_many_steps_as_without(tmp_path):
     for is_augmented in (True, False):
         summary = train(
             env="openspiel:tic_tac_toe",
-            train_for_env_steps=1000,
+            train_for_env_steps=400,
             train_dir=str(tmp_path),
             experiment=f"augmented_{is_augmented}",
             async_rl=False,

@@ -1,14 +1,12 @@
-"""The commands that README and docs show are run, as they stand there and with flags behind them that make them small.
+"""Commands that README and docs show are run, as they stand there and with flags behind them that make them small.
 
-Of those that evaluate or measure, as many are run as it takes to have each flag and kind of environment among them.
-Of those that train, each that brings two of these, and the modules that the pages show: the rest has tests of its own.
-Those of pip and make are run by `test_installation`, those of scripts by the tests of tests/scripts, the algorithm in
-one file by `test_tiny_appo`. `test_docs` sees to it that all of them parse.
+They are chosen to have most flags among them, on environments that cost little: those of a simulator are tested where
+it is, those of exports, responses and searches in tests/tools. `test_docs` sees to it that all commands parse. Those of
+pip and make are run by `test_installation`, those of scripts by tests/scripts, the one file by `test_tiny_appo`.
 """
 
 import dataclasses
 import importlib
-import itertools
 import json
 import math
 import re
@@ -22,16 +20,13 @@ from pathlib import Path
 
 import gymnasium as gym
 import make_flags_page
-import maps
 import pytest
 import warm
 import yaml
 from pages import PAGES, ROOT, blocks, commands
 from typist import Typist
 
-from sf.envs.libraries.packages import PACKAGES
 from sf.storage import checkpoint
-from sf.storage.run_dir import RunDir
 from sf.tools.commands import cli
 from sf.tools.psro.command import PsroFlags
 
@@ -39,6 +34,9 @@ COMMANDS = {shlex.join(command): command for page in PAGES for command in comman
 PROGRAMS = make_flags_page.entry_points()
 ROLLOUT = 8
 NO_RUN = {"--help", "--check", "--tyro-print-completion"}  # flags of sf-train with which it trains nothing
+LIGHT = (
+    r"--env (CartPole|MountainCar|toy_|openspiel:leduc|masked_taxi:)"  # environments that are quick to make and to step
+)
 MY_ENV = "import gymnasium as gym\n\n\ndef MyEnv():\n    return gym.make('CartPole-v1')\n"
 OWN = {  # modules that pages speak of without showing them
     "my_envs": MY_ENV,
@@ -55,7 +53,8 @@ SHOWN = {  # modules that begin with their names
 
 
 def train_commands():
-    return [text for text, (program, *_) in COMMANDS.items() if program == "sf-train" and not NO_RUN & {*text.split()}]
+    of_training = [text for text, (program, *_) in COMMANDS.items() if program == "sf-train"]
+    return [text for text in of_training if re.search(LIGHT, text) and not NO_RUN & {*text.split()}]
 
 
 def small(words, train_dir):
@@ -99,18 +98,12 @@ def features(text):
     """Its program, its flags, the kind of its environment, and the kinds of files in it."""
     program, *words = COMMANDS[text]
     found = {program, *(Path(word).suffix for word in words)}
-    for word, value in itertools.pairwise([*words, "--"]):
+    for word, value in pairwise([*words, "--"]):
         if word == "--env":
             found.add("gymnasium" if value in gym.registry else re.split("[:_/-]", value)[0])
         elif word.startswith("--"):
             found.add(word)
     return found
-
-
-def chosen_to_train():
-    chosen = covering(train_commands(), least=2)
-    shown = {f"--env {name}:": text for name in SHOWN for text in train_commands() if f"--env {name}:" in text}
-    return [*chosen, *(text for text in shown.values() if text not in chosen)]
 
 
 @pytest.fixture
@@ -136,13 +129,6 @@ def run(*command):
     return done.stdout
 
 
-def make_files_of_earlier_commands(text):
-    """The reference pool that a command reads, made as the page makes it."""
-    for name in re.findall(r"--reference(?:_ratings)? (\S+)", text):
-        (earlier,) = (words for words in COMMANDS.values() if words[0] == "sf-league" and {"--json", name} <= {*words})
-        run_here(*earlier, *FLAGS["sf-league"])
-
-
 def run_here(program, *words):
     """The same, without a process of its own: that would import torch before all else."""
     module, function = PROGRAMS[program].split(":")
@@ -158,24 +144,13 @@ def run_here(program, *words):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("text", chosen_to_train())
+@pytest.mark.parametrize("text", covering(train_commands(), least=2))
 def test_a_training_command_trains(text, here):
-    maps.skip_without(text)
-    if "--with_wandb" in text:
-        pytest.importorskip("wandb")
     if "openspiel:" in text:
         pytest.importorskip("pyspiel")
-    for package in PACKAGES:
-        if any(re.fullmatch(package.ids, word) for word in COMMANDS[text]):
-            pytest.importorskip(package.module)
     if "masked_taxi" in text and "Taxi-v4" not in gym.registry:
         pytest.skip("an older Gymnasium has no Taxi-v4")
-    for other in re.findall(r"--config train_dir/(\w+)/config.yaml", text):
-        RunDir.at("train_dir", other).prepare(cli.parse(["--env", "CartPole-v1"]))
-    if "--init_from train_dir/doom_basic" in text:
-        train_small("doom_basic", here)
     words = small(COMMANDS[text][1:], here / "train_dir")
-    make_files_of_earlier_commands(text)
     # Children look for one's own module where the program was started.
     is_own = any(f" {name}:" in text for name in (*SHOWN, *OWN))
     said = run(sys.executable, "-m", "sf", *words) if is_own else run_here("sf-train", *words)
@@ -192,49 +167,47 @@ FLAGS = {  # that make them small
 }
 
 
-def runs_of_pages():
-    """Of which runs the commands of the pages speak, with these commands."""
+NO_TOY = re.compile(
+    "doom_(match|bot)|bot:doom|rts_|openspiel|exploitability|--hub|sf-export"
+)  # what a toy run cannot do
+
+
+def commands_for_runs():
+    """Those of the pages that are about a run of one's own, beside its name, few of them with most flags."""
     found = {}
     for text, (program, *words) in COMMANDS.items():
-        for word in words:
-            path = Path(word)
-            if program != "sf-train" and path.parts[:1] == ("train_dir",):
-                found.setdefault(path.parts[1] if len(path.parts) > 1 else "doom_basic", []).append(text)
-                break
-    return found
+        names = [word for word in words if Path(word).parts[:1] == ("train_dir",)]
+        if program != "sf-train" and names and not NO_TOY.search(text):
+            path = Path(names[0])
+            found[text] = path.parts[1] if len(path.parts) > 1 else "doom_basic"
+    return {text: found[text] for text in covering(found, least=2)}
 
 
-def train_small(name, here, has_league=False):
-    """A run with an episode and a best checkpoint. name: its directory's."""
-    env = env_of_run(name)
-    two = ["--num_policies", "2"] if env == "doom_duel" else []
-    league = ["--past_share", "0.5", "--players", "random"] if has_league else []
-    asked = ["--stats_avg", "2", "--summaries_every_sec", "0.3", "--train_for_env_steps", "1200", "--experiment", name]
-    run_here("sf-train", *small(["--env", env, *two, *league], here / "train_dir"), *asked)
-    checkpoints = here / "train_dir" / name / "checkpoints"
-    latest, saved = checkpoint.load_latest(checkpoints / "policy_00" if two else checkpoints)
+def train_small(train_dir, *flags):
+    """Returns the path of its latest checkpoint, which is its best one, too."""
+    asked = ["--stats_avg", "2", "--summaries_every_sec", "0.3", "--train_for_env_steps", "1200", "--experiment", "run"]
+    run_here("sf-train", *small(flags, train_dir), *asked)
+    checkpoints = train_dir / "run" / "checkpoints"
+    latest, saved = checkpoint.load_latest(next(checkpoints.glob("policy_00"), checkpoints))
     checkpoint.save_best(latest.parent, saved, math.inf)
     return latest
 
 
-def env_of_run(name):
-    """That of the page's own command for this run, else the one that a run of this name has without `--experiment`."""
-    for words in COMMANDS.values():
-        if words[0] == "sf-train" and ("--experiment", name) in pairwise(words):
-            return dict(pairwise(words))["--env"]
-    return name.replace("openspiel_", "openspiel:")
-
-
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "texts"), runs_of_pages().items())
-def test_the_commands_for_a_run_do_their_work(name, texts, here):
-    if name.startswith("openspiel_"):
-        pytest.importorskip("pyspiel")
-    latest = train_small(name, here, has_league=any(text.startswith("sf-league") for text in texts))
-    for text in covering([text for text in texts if "--hub" not in text]):  # that is tests/storage/zoo/test_hub.py
+@pytest.mark.parametrize("is_match", [False, True])
+def test_the_commands_for_a_run_do_their_work(is_match, here):
+    league = ["--num_policies", "2", "--past_share", "0.5", "--players", "random"]
+    latest = train_small(
+        here / "train_dir", *(["--env", "toy_match_rps", *league] if is_match else ["--env", "CartPole-v1"])
+    )
+    chosen = {text: name for text, name in commands_for_runs().items() if ("duel" in name) == is_match}
+    assert chosen
+    for name in set(chosen.values()):
+        (here / "train_dir" / name).symlink_to("run")
+    if not is_match:
+        run_here("sf-enjoy", "train_dir/run", "--video", "best.mp4", *FLAGS["sf-enjoy"])
+    for text in chosen:
         program, *words = COMMANDS[text]
-        if "best.mp4" in words and not (here / "best.mp4").exists():
-            run_here("sf-enjoy", f"train_dir/{name}", "--video", "best.mp4", *FLAGS["sf-enjoy"])
         for older in (Path(word) for word in words if word.endswith(".safetensors")):
             older.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(latest, older)
@@ -245,52 +218,29 @@ def test_the_commands_for_a_run_do_their_work(name, texts, here):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("text", [text for text in COMMANDS if text.startswith("sf-eval zoo/") and "--against" in text])
-def test_a_policy_of_the_zoo_meets_whom_the_pages_name(text, here):
-    words = [*COMMANDS[text][1:], *FLAGS["sf-eval"]]
-    assert "win rate" in run(sys.executable, "-m", "sf.tools.commands.evaluate", *words)
-
-
-def tournaments():
-    """Those of players that are no run of one's own: these are in `runs_of_pages`."""
-    return [text for text, words in COMMANDS.items() if words[0] == "sf-league" and "train_dir" not in text]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("text", covering(tournaments()))
-def test_a_tournament_of_the_pages_rates_its_players(text, here):
-    if "openspiel:" in text:
-        pytest.importorskip("pyspiel")
-    make_files_of_earlier_commands(text)
-    words = COMMANDS[text][1:]
-    said = run(sys.executable, "-m", "sf.tools.report.league.command", *words, *FLAGS["sf-league"])
-    assert ("random is held at 0, and" if "--reference" in words else "random is held at 0\n") in said
-    for flag in {"--json", "--png"} & {*words}:
+def test_a_player_of_the_pages_meets_a_policy_of_the_zoo(here):
+    pytest.importorskip("pettingzoo")
+    texts = [text for text in COMMANDS if "zoo/connect_four" in text and "my_players:" in text]
+    (evaluated,) = (text for text in texts if text.startswith("sf-eval"))
+    assert "win rate" in run_here(*COMMANDS[evaluated], *FLAGS["sf-eval"])
+    (rated,) = (text for text in texts if {"--json", "--png"} < {*COMMANDS[text]})
+    assert "random is held at 0\n" in run_here(*COMMANDS[rated], *FLAGS["sf-league"])
+    for flag in ("--json", "--png"):
+        words = COMMANDS[rated]
         assert (here / words[words.index(flag) + 1]).stat().st_size > 0
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("text", [text for text in COMMANDS if text.startswith("sf-psro")])
-def test_the_best_responses_of_the_page_are_trained(text, here):
+def test_the_best_responses_of_the_page_are_trained(here):
     pytest.importorskip("pyspiel")
     of_search = {f"--{field.name}" for field in dataclasses.fields(PsroFlags)}
     of_run, kept = [], []
-    for word, before in zip(COMMANDS[text][1:], ["", *COMMANDS[text][1:]], strict=False):
+    words = next(words for words in COMMANDS.values() if words[0] == "sf-psro" and "--png" in words)[1:]
+    for word, before in zip(words, ["", *words], strict=False):
         (kept if of_search & {word, before} else of_run).append(word)
-    ours = [*kept, "--iterations", "1", "--png", "psro.png"]
-    said = run(sys.executable, "-m", "sf.tools.psro.command", *small(of_run, here / "train_dir"), *ours)
+    said = run_here("sf-psro", *small(of_run, here / "train_dir"), *kept, "--iterations", "1")
     assert "iteration 1: exploitability" in said
     assert (here / "psro.png").stat().st_size > 0
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("text", [text for text in COMMANDS if text.startswith("sf-exploit")])
-def test_the_response_of_the_page_is_trained(text, here):
-    pytest.importorskip("pettingzoo")
-    run_name, *words = COMMANDS[text][1:]
-    ours = [*small(["--env", "toy_match_rps"], here / "train_dir")[2:], "--matches", "2"]
-    assert "the response wins" in run(sys.executable, "-m", "sf.tools.psro.exploit_command", run_name, *words, *ours)
-    assert json.loads((here / "exploit.json").read_text())["env_steps"] > 0
 
 
 @pytest.mark.long
@@ -307,35 +257,28 @@ def test_the_sweep_of_the_page_comes_to_its_end(here):
     assert "mean" in run_here("sf-sweep", "sweep.yaml")
 
 
-@pytest.mark.parametrize("text", [text for text, (program, *_) in COMMANDS.items() if program == "sf-envs"])
-def test_a_list_of_environments_has_some(text):
-    assert "doom_basic" in run_here(*COMMANDS[text])
+def test_a_list_of_environments_has_some():
+    assert "doom_basic" in run_here("sf-envs", "doom")
 
 
-@pytest.mark.parametrize("text", [text for text, (program, *_) in COMMANDS.items() if program == "sf-play"])
+PLAYED = [text for text, (program, *_) in COMMANDS.items() if program == "sf-play"]
+
+
+@pytest.mark.parametrize("text", covering([text for text in PLAYED if not re.search("atari|doom", text)], least=2))
 def test_a_person_plays_what_the_pages_name(text, here, monkeypatch):
     if "openspiel:" in text:
         pytest.importorskip("pyspiel")
-    if "connect_four" in text:
-        pytest.importorskip("pettingzoo")
     if "DiscretizeAction" in text and not hasattr(gym.wrappers, "DiscretizeAction"):
         pytest.skip("an older Gymnasium has no DiscretizeAction")
     Typist(monkeypatch, "11", {12: "+escape"})
     run_here(*COMMANDS[text])
 
 
-def bench_commands():
-    return covering([text for text, (program, *_) in COMMANDS.items() if program == "sf-bench"])
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("text", bench_commands())
-def test_a_benchmark_measures(text, here):
-    maps.skip_without(text)
-    flags = ["--num_workers", "1", "--num_envs_per_worker", "2", "--batch_size", "128", "--learner_threads", "1"]
-    flags += ["--seconds", "0.5"] + (["--budget_s", "5"] if "--autotune" in text else ["--rounds", "1"])
-    if not {"--autotune", "doom_battle"} & {*COMMANDS[text]}:  # one of them measures all layers
-        flags += ["--layers", "simulation"]
+def test_a_benchmark_measures(here):
+    text = max((text for text in COMMANDS if text.startswith("sf-bench")), key=lambda text: len(features(text)))
+    flags = ["--env", "toy_identity", "--num_workers", "1", "--num_envs_per_worker", "2", "--batch_size", "128"]
+    flags += ["--learner_threads", "1", "--seconds", "0.5", "--rounds", "1", "--compile", "false"]
     assert "frames/s" in run_here(*COMMANDS[text], *flags)
 
 
