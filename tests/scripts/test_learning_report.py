@@ -72,19 +72,6 @@ def test_failures_and_missing_scores_are_shown():
     assert lines["stable_baselines3"][4:] == ["0 (1 failed)", "-", "-", "-", "-"]
 
 
-def test_a_time_to_another_score_does_not_count():
-    old = record("easy", "own@abc", 1, 99.0, at_least=50.0, frames_to_score=10, seconds_to_score=1.0)
-    (row,) = comparison.compare([old], TASKS).rows
-    assert (row.at_least, row.cells[0].num_to_score, row.cells[0].frames_to_score) == (100.0, 0, None)
-
-
-def test_of_several_settings_the_last_count():
-    earlier = [record("easy", "own@abc", seed, 10.0, settings={"episodes": 5}) for seed in (1, 2, 3)]
-    compared = comparison.compare([*earlier, record("easy", "own@abc", 1, 99.0)], TASKS)
-    assert compared.rows[0].cells[0].scores == (99.0,)
-    assert "3 results with other settings are left out" in report.as_markdown(compared)
-
-
 def test_states_of_this_project_are_one_trainer_of_what_came_last():
     records = [
         record("easy", "own@abc", 1, 50.0, commit="abc"),
@@ -134,28 +121,6 @@ def test_all_tasks_together_are_those_that_trainers_share():
     assert {title: each.iqm for title, each in overall.estimates.items()} == {"own": 0.5, "sb3": 0.5}
 
 
-@pytest.mark.parametrize(
-    ("seeds_of_tasks", "num_seeds", "together"),
-    [
-        ((5, 3, 3), 3, "abc"),  # one has more
-        ((3, 3, 1), 3, "ab"),  # one is under way
-        ((2, 1, 3), 1, "abc"),
-        ((5, 5, 3, 3), 3, "abcd"),
-    ],
-)
-def test_all_tasks_together_have_as_many_seeds_as_most_of_them(seeds_of_tasks, num_seeds, together):
-    tasks = {name: Task(name, "Easy-v0", 1_000, at_least=100.0, random=0.0) for name in "abcd"}
-    records = [
-        {**record("easy", trainer, seed, 10.0), "task": name}
-        for name, num in zip(tasks, seeds_of_tasks, strict=False)
-        for trainer in ("own@abc", "sb3")
-        for seed in range(num)
-    ]
-    (overall,) = comparison.compare(records, tasks).overall
-    assert overall.num_seeds == num_seeds
-    assert overall.tasks == tuple(f"{name} (1,000)" for name in together)
-
-
 def test_the_report_is_a_table_data_and_a_picture(tmp_path):
     trainers = [f"own@{commit}" for commit in "ab"] + ["sb3"]
     records = [record(task, name, seed, 9.0 * seed) for task in TASKS for name in trainers for seed in (1, 2, 3)]
@@ -179,10 +144,3 @@ def test_the_scores_of_all_seeds_are_one_interquartile_mean_with_an_interval():
     assert aggregates.estimate(scores) == found
     assert aggregates.estimate(scores[:1]) == aggregates.Estimate(np.mean([0, 1, 2]), None, None)
     assert aggregates.estimate(np.ones((3, 1))) == aggregates.Estimate(1.0, None, None)
-
-
-@pytest.mark.parametrize(("num_seeds", "num_tasks"), [(3, 1), (3, 5)])
-def test_the_interval_holds_the_true_mean_as_often_as_it_says(num_seeds, num_tasks):
-    rng = np.random.default_rng(num_seeds)
-    found = [aggregates.estimate(rng.normal(size=(num_seeds, num_tasks))) for _ in range(200)]
-    assert sum(each.low <= 0.0 <= each.high for each in found) / 200 >= 0.92
