@@ -51,6 +51,7 @@ bench-learning: $(VENV)/.bench-learning
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python scripts/documentation/check_site.py site
 	@echo "open site/index.html"
 
 release: $(VENV)/.release

@@ -27,19 +27,13 @@ from sf.tools.commands.cli import parse
     [
         ({"batch_size": 1000}, "batch_size is 1000: it must be a multiple of rollout"),
         ({"num_envs_per_worker": 5, "worker_num_splits": 2}, "it must be a multiple of worker_num_splits"),
-        ({"gamma": 1.5}, "gamma is 1.5: from 0 to 1"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0: above 0"),
         ({"lr_schedule": "linear"}, "it needs train_for_env_steps, train_for_env_frames or train_for_seconds"),
-        ({"exploration_loss_coeff_final": -1.0}, "exploration_loss_coeff_final is -1.0: at least 0"),
-        ({"lr_adaptive_advantage_share": 1.5}, "lr_adaptive_advantage_share is 1.5: from 0 to 1"),
         ({"lr_adaptive_max_hold": 1.0}, "lr_adaptive_max_hold is 1.0: at least 0 and below 1"),
-        ({"lr_schedule_kl_threshold": 0.0}, "lr_schedule_kl_threshold is 0.0: above 0"),
         ({"lr_schedule": "kl_adaptive", "async_rl": False}, "sees no KL divergence"),
         ({"value_scale": "symlog", "normalize_returns": True}, "set normalize_returns to false"),
         ({"trajectory_priority": 0.5, "shuffle_steps": True}, "set shuffle_steps to false, or traj"),
-        ({"trajectory_priority": 0.5}, "so raise num_batches_per_epoch, or set trajectory_priority to 0"),
         ({"layer_norm": True, "encoder_mlp_layers": (8, 1)}, "every width must be at least 2"),
-        ({"encoder_mlp_layers": (64, 10**30)}, "every width must be at most 1000000"),
         ({"ppo_clip_ratio": 1e300}, r"ppo_clip_ratio is 1e\+300: it must be at most 3.4e\+38"),
         ({"env_frameskip": 10**12}, "env_frameskip is 1000000000000: it must be at most 1000000 frames a step"),
         ({"vtrace_c": 2.0}, "V-trace needs rho >= c"),
@@ -91,19 +85,14 @@ CHOICE = gym.spaces.Discrete(2)
     [
         ({"obs": VECTOR}, CHOICE, 1, "vector"),
         ({"obs": VECTOR}, VECTOR, 1, "continuous"),
-        ({"obs": VECTOR}, gym.spaces.Tuple((CHOICE, VECTOR)), 1, "continuous"),
         ({"place": VECTOR, "camera": IMAGE}, VECTOR, 1, "image_continuous"),
         ({"place": VECTOR, "camera": IMAGE}, CHOICE, 1, "image"),
         ({"grid": SYMBOLS, "place": VECTOR}, CHOICE, 1, "symbols"),
-        ({"grid": SYMBOLS}, VECTOR, 1, "symbols"),
         ({"board": Planes(3, 6, 7)}, CHOICE, 1, "symbols"),
-        ({"grid": SYMBOLS, "camera": IMAGE}, CHOICE, 1, "image"),
         ({"obs": VECTOR, "action_mask": IMAGE}, CHOICE, 1, "vector"),  # of a board, with a plane for each kind of move
         ({"board": Planes(3, 6, 7), "action_mask": MASK}, CHOICE, 2, "board"),  # agents with legal moves
-        ({"grid": SYMBOLS, "action_mask": MASK}, CHOICE, 2, "board"),
         ({"board": Planes(3, 6, 7), "action_mask": MASK}, CHOICE, 1, "symbols"),
         ({"board": Planes(3, 6, 7)}, CHOICE, 2, "symbols"),
-        ({"obs": VECTOR, "action_mask": MASK}, CHOICE, 2, "vector"),
     ],
 )
 def test_the_spaces_say_which_kind_an_environment_is_of(obs, action_space, num_agents, preset):
@@ -131,11 +120,9 @@ class Blank(gym.ObservationWrapper):
     [
         ([], "vector"),
         (["--env_kwargs", '{"is_continuous": true}'], "continuous"),
-        (['--env_kwargs={"num_pixels": 36}'], "image"),
         (["--env_kwargs", '{"is_continuous": true}', "--config", "fast"], "fast"),
         (["--env_wrappers", f"{__name__}:Blank"], "image"),
         (["--env_wrappers", json.dumps({f"{__name__}:Blank": {"num_pixels": 36}})], "image"),
-        ([f"--env_wrappers={__name__}:Blank"], "image"),
     ],
 )
 def test_an_environment_without_a_preset_of_its_name_starts_from_that_of_its_kind(args, preset, tmp_path):
@@ -174,7 +161,6 @@ def test_every_preset_is_a_valid_configuration(name):
     [
         ("--num_worker 3", "unknown flag --num_worker: did you mean --num_workers?"),
         ("--n_steps 128", "unknown flag --n_steps: it is --rollout here"),
-        ("--qqqqqq", "unknown flag --qqqqqq: see sf-train --help"),
         ("--async_rl maybe", "async_rl is 'maybe', which is neither true nor false"),
         (
             "--rollout 32 --batch_size 1000",
@@ -182,13 +168,8 @@ def test_every_preset_is_a_valid_configuration(name):
         ),
         ("--config dom_basic", "config is 'dom_basic': there is no such preset and no such file; did you mean 'doom_b"),
         ("--gamma", "gamma has no value: it must be a finite number"),
-        ("--compile false --gamma 2", "gamma is 2.0: from 0 to 1"),
-        ("--gamma 0.9 0.8", "unrecognized options: 0.8"),
         ("--core rnn", "core is 'rnn': it must be none, gru or lstm"),
         ("--num_workers all", "num_workers is 'all': it must be a whole number or auto"),
-        ("--encoder_mlp_layers 64 wide", "encoder_mlp_layers is ['64', 'wide']: it must be a list of whole numbers"),
-        ("--stop_at_return nan", "stop_at_return is 'nan': it must be a finite number or None"),
-        ("--seed 18446744073709551616", "seed is 18446744073709551616: it must be from 0 to 4294967295"),
         ("somewhere", "unrecognized options: somewhere"),
         ("--num_workers 2 --config vector", "env is not named: for example --env CartPole-v1"),
     ],
@@ -206,13 +187,9 @@ def test_a_wrong_flag_ends_with_status_2_and_one_sentence(args, sentence, capsys
     [
         ("sf_eval", "", "PATH is missing: name a run directory, such as train_dir/doom_basic"),
         ("sf_eval", "x --episode 3", "unknown flag --episode: did you mean --episodes?"),
-        ("sf_enjoy", "x --speed inf", "speed is 'inf': it must be a finite number"),
         ("sf_export", "x", "nothing to write: name --out FILE, --out FOLDER, --card or --hub USER/NAME"),
         ("sf_bench", "--layers all", "layers is ['all']: it must be one or more of simulation, sampler"),
-        ("sf_bench", "--autotune --rounds x", "rounds is 'x': it must be a whole number"),
-        ("sf_envs", "a b", "unrecognized options: b"),
         ("sf_report", "x --x rounds", "x is 'rounds': it must be "),
-        ("sf_report", "x --video=", "video is empty: name a file or folder"),
         ("sf_sweep", "x --train_dir=", "train_dir is empty: name a file or folder"),
     ],
 )
@@ -223,16 +200,6 @@ def test_the_other_commands_do_so_too(program, args, sentence, capsys, monkeypat
     (said,) = capsys.readouterr().err.splitlines()
     assert end.value.code == 2
     assert said.startswith(f"error: {sentence}")
-
-
-def test_the_help_of_a_flag_is_one_paragraph(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "110")
-    with pytest.raises(SystemExit):
-        parse(["--help"])
-    lines = [line.rstrip(" │|") for line in capsys.readouterr().out.splitlines()]
-    (first,) = (i for i, line in enumerate(lines) if "Preset to start from" in line)
-    assert "(default:" in " ".join(lines[first + 2 : first + 4])
-    assert all(len(line) > 90 for line in lines[first : first + 2])  # no line ends where one of the source does
 
 
 def test_a_number_with_an_exponent_is_a_whole_number_where_it_is_one():
@@ -289,14 +256,6 @@ def test_the_configuration_of_a_run_is_a_preset_for_another(tmp_path):
     assert (config.run.env, config.learner.gamma, config.run.experiment_name) == ("toy_identity", 0.5, "again")
     with pytest.raises(ValueError, match=re.escape(f"did you mean {str(run.config)!r}?")):
         presets.load(str(run.path))
-
-
-def test_the_written_configuration_is_whole(tmp_path):
-    config = parse(["--env", "toy_bandit", "--train_dir", str(tmp_path), "--encoder_mlp_layers", "7", "9"])
-    run_dir = RunDir.at(str(tmp_path), "toy_bandit")
-    run_dir.prepare(config)
-    saved = yaml.safe_load(run_dir.config.read_text())
-    assert Config().replace(**saved, train_dir=str(tmp_path)) == config
 
 
 def test_more_processes_than_the_system_grants_descriptors_for_are_refused(monkeypatch):

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from sf.config import presets
-from sf.config.input_file import is_file
 from sf.config.presets import parse_yaml
 from sf.storage.run_dir import RunDir
 from sf.tools.report.runs import find
@@ -79,10 +78,3 @@ def test_a_name_that_is_too_long_is_one_sentence():
         presets.load(LONG)
     with pytest.raises(ValueError, match=f"{LONG}"):
         find([Path(LONG)])
-
-
-def test_what_is_there_is_found(tmp_path):
-    (tmp_path / "file").touch()
-    assert is_file(tmp_path / "file")
-    assert not is_file(tmp_path / "none")
-    assert not is_file(tmp_path)

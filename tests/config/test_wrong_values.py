@@ -15,25 +15,16 @@ from sf.storage.run_dir import RunDir
 
 WRONG = [  # a value, and what it must be
     ("core", "rnn", "none, gru or lstm"),
-    ("device", "gpu", "auto, cpu or cuda"),
     ("async_rl", "false", "true or false"),
-    ("share_critic", 1, "true or false"),
     ("with_pbt", None, "true or false"),
     ("gamma", None, "a finite number"),
-    ("gamma", "high", "a finite number"),
-    ("learning_rate", [1e-3], "a finite number"),
     ("max_grad_norm", math.nan, "a finite number"),
     ("stop_at_return", "best", "a finite number or None"),
-    ("train_for_env_steps", "1e6 steps", "a whole number"),
     ("rollout", True, "a whole number"),
-    ("seed", "one", "a whole number"),
     ("num_workers", "all", "a whole number or auto"),
-    ("learner_threads", "half", "a whole number or None"),
-    ("encoder_mlp_layers", "64 64", "a list of whole numbers"),
     ("encoder_mlp_layers", [64, 0.5], "a list of whole numbers"),
     ("encoder_mlp_layers", {"layers": 2}, "a list of whole numbers"),
     ("wandb_tags", [1, 2], "a list of texts"),
-    ("wandb_project", 7, "a text"),
     ("encoder", False, "a text"),
     ("doom_map", 2, "a text or None"),
     ("env_kwargs", ["a"], "a JSON object or a mapping"),
@@ -42,19 +33,14 @@ WRONG = [  # a value, and what it must be
 ACCEPTED = [  # a value, and what it is taken for
     ("learning_rate", "3e-4", 3e-4),  # YAML 1.1 reads these two as text
     ("train_for_env_steps", "1e6", 1_000_000),
-    ("train_for_seconds", 60, 60.0),
     ("num_workers", "2", 2),
-    ("num_workers", "auto", "auto"),
-    ("stop_at_return", None, None),
     ("stop_at_return", "None", None),
     ("encoder_mlp_layers", 64, (64,)),
     ("encoder_mlp_layers", [64, 32.0], (64, 32)),
-    ("encoder_mlp_layers", [], ()),
     ("wandb_tags", "one", ("one",)),
     ("env_kwargs", {"a": {"b": [1, None]}}, '{"a": {"b": [1, null]}}'),
     ("env_wrappers", "a:B", ("a:B",)),
     ("env_wrappers", ["a:B", {"a:C": {"b": [1, None]}}], ("a:B", '{"a:C": {"b": [1, null]}}')),
-    ("env_wrappers", [], ()),
 ]
 
 
@@ -104,11 +90,10 @@ def component_of(name):
     return next(kind for kind in kinds if name in {field.name for field in dataclasses.fields(kind)})
 
 
-@pytest.mark.parametrize("way", ["train", "make_config", "replace", "component", "dataclasses.replace"])
+@pytest.mark.parametrize("way", ["make_config", "replace", "component", "dataclasses.replace"])
 @pytest.mark.parametrize(("name", "value", "allowed"), WRONG)
 def test_a_wrong_value_is_refused_in_python(name, value, allowed, way):
     make = {
-        "train": lambda: sf.train(env="toy_bandit", **{name: value}),
         "make_config": lambda: sf.make_config(env="toy_bandit", **{name: value}),
         "replace": lambda: Config().replace(**{name: value}),
         "component": lambda: component_of(name)(**{name: value}),
@@ -174,11 +159,8 @@ def test_a_rule_that_a_value_of_a_file_breaks_names_the_file(tmp_path):
     ("text", "sentence"),
     [
         ("gama: 1\n", "my.yaml: unknown setting gama: did you mean gamma?"),
-        ("1: 2\n", "my.yaml must be a YAML mapping of flag names to values"),
-        ("extends: my.yaml\n", "my.yaml extends itself: my.yaml extends my.yaml"),
         ("extends: other.yaml\n", "my.yaml extends itself: my.yaml extends other.yaml extends my.yaml"),
         ("extends: dom\n", "my.yaml: extends is 'dom': there is no such preset and no such file; did you mean 'doom'?"),
-        ("extends: [doom]\n", "my.yaml: extends is ['doom']: it must be the name of a preset or the path of a file"),
         ("extends:\n", "my.yaml: extends is None: it must be the name of a preset"),
         ("gamma: [1\n", "my.yaml is not YAML: while parsing a flow sequence"),
         (b"\xff\xfe\x00", "my.yaml cannot be read ('utf-8' codec"),

@@ -3,16 +3,19 @@
 import errno
 import json
 import os
-import subprocess
 import sys
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
+import warm
+from pages import ROOT
 from untrained import untrained
 
 from sf.config import Config
-from sf.evaluation.play.episodes import Played
+from sf.evaluation.play.episodes import Played, make_lineups
 from sf.evaluation.play.opponents import Opponent
 from sf.evaluation.results import Evaluation
 from sf.evaluation.task import EvaluationTask
@@ -50,56 +53,59 @@ def played(given, directory=None):
         return results.rows, pairs
 
 
+def in_this_process(tasks):
+    """Stands in for `evaluate`: the matches are dealt as there, and what they come to is drawn with the task's seed."""
+
+    def evaluate(task, on_progress):
+        tasks.append(task)
+        rng, evaluation = np.random.default_rng(task.seed), Evaluation(task.objective)
+        num_agents = tournament.envs.describe(task.env, task.options).num_agents
+        lineups = make_lineups(len(task.players), num_agents, task.num_episodes, task.seed)
+        for (match_idx, agent_idx), policy_idx in np.ndenumerate(lineups):
+            evaluation.episodes.append(Played(match_idx, agent_idx, int(policy_idx), float(rng.random()), 1, 1, {}))
+        return evaluation
+
+    return evaluate
+
+
 def matches_of(rows):
     return [row for row in rows if isinstance(row, Match)]
 
 
-def test_every_pair_meets_as_often_and_plays_each_seat_as_often():
-    rows, pairs = played(make(matches=6, names=("net", "random", "own_players:paper")))
-    assert pairs == [("net", "random"), ("net", "own_players:paper"), ("random", "own_players:paper")]
+def test_every_pair_meets_as_often_and_plays_each_seat_as_often_for_scores_of_its_own():
+    rows, pairs = played(make(matches=4, names=("net", "own_players:rock", "own_players:paper")))
+    names = ["net", "own_players:rock", "own_players:paper"]
+    assert pairs == [*combinations(names, 2)]
     seats = Counter(match.players for match in matches_of(rows))
-    assert seats == {seat: 3 for pair in pairs for seat in (pair, pair[::-1])}
+    assert seats == {seat: 2 for pair in pairs for seat in (pair, pair[::-1])}
     assert [row.players for row in rows if isinstance(row, Finished)] == pairs
     assert isinstance(rows[0], Settings)
     net, *others = rows[1:4]
     assert (net.name, net.env_steps, len(net.weights)) == ("net", 1234, 64)
-    assert others == [Player("random"), Player("own_players:paper")]
-
-
-def test_scores_are_those_of_the_players():
-    rows, _ = played(make(names=("own_players:paper", "own_players:rock")))
-    for match in matches_of(rows):
+    assert others == [Player("own_players:rock"), Player("own_players:paper")]
+    for match in (match for match in matches_of(rows) if "net" not in match.players):
         paper = match.scores[match.players.index("own_players:paper")]
         assert paper == -match.scores[match.players.index("own_players:rock")] > 0
 
 
-@pytest.mark.parametrize(("num_agents", "of_net"), [(4, [2, 2, 2, 2]), (3, [1, 1, 2, 2])])
-def test_in_a_match_of_several_both_play_half_or_one_more_in_turn(num_agents, of_net):
-    flags = {"env_kwargs": json.dumps({"num_agents": num_agents})}
-    rows, _ = played(make(matches=4, env="toy_match_counting", names=("random", "net"), **flags))
-    found = matches_of(rows)
-    assert sorted(Counter(match.players)["net"] for match in found) == of_net
-    for seat in range(num_agents if num_agents == 4 else 0):
-        assert Counter(match.players[seat] for match in found) == {"random": 2, "net": 2}
+def test_in_a_match_of_several_both_play_half_or_one_more_in_turn(monkeypatch):
+    tasks = []
+    monkeypatch.setattr(tournament, "evaluate", in_this_process(tasks))
+    for num_agents, of_net in ((4, [2, 2, 2, 2]), (3, [1, 1, 2, 2])):
+        flags = {"env_kwargs": json.dumps({"num_agents": num_agents})}
+        rows, _ = played(make(matches=4, env="toy_match_counting", names=("random", "net"), **flags))
+        found = matches_of(rows)
+        assert sorted(Counter(match.players)["net"] for match in found) == of_net
+        for seat in range(num_agents if num_agents == 4 else 0):
+            assert Counter(match.players[seat] for match in found) == {"random": 2, "net": 2}
 
 
-@pytest.mark.long
-def test_the_same_seed_gives_the_same_matches_and_another_one_does_not():
-    first, again, other = (played(make(matches=8, names=("net", "random"), seed=s))[0] for s in (0, 0, 1))
-    assert first == again
-    assert matches_of(first) != matches_of(other)
-
-
-def test_each_pair_has_seeds_of_its_own(monkeypatch):
-    seeds = []
-
-    def evaluate(task, on_progress):
-        seeds.append(task.seed)
-        return Evaluation(task.objective)
-
-    monkeypatch.setattr(tournament, "evaluate", evaluate)
-    played(make())
-    assert len(set(seeds)) == len(seeds) == 3
+def test_each_pair_and_each_seed_of_a_tournament_has_seeds_of_its_own(monkeypatch):
+    tasks = []
+    monkeypatch.setattr(tournament, "evaluate", in_this_process(tasks))
+    for seed in (0, 1):
+        played(make(seed=seed))
+    assert len({task.seed for task in tasks}) == len(tasks) == 6
 
 
 def test_a_match_that_one_of_them_never_joined_is_none():
@@ -111,22 +117,13 @@ def test_a_match_that_one_of_them_never_joined_is_none():
     assert found == [Match(("b", "a"), (2.0, 1.0))]
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """The record of a tournament that nobody stopped."""
-    folder = tmp_path_factory.mktemp("whole")
-    (folder / "own_players.py").write_text(PLAYERS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(folder))
-        played(make(matches=2), folder)
-    sys.modules.pop("own_players", None)
-    return (folder / record.NAME).read_bytes()
-
-
 @pytest.mark.parametrize("kept", [0, 2, 5, 8, None])
-def test_a_tournament_goes_on_at_any_line_and_ends_as_one_that_was_not_stopped(tmp_path, whole, kept):
+def test_a_tournament_goes_on_at_any_line_and_ends_as_one_that_was_not_stopped(tmp_path, monkeypatch, kept):
     """kept: whole lines of the record: in the settings, the players, a pair. A part of the next is torn. None: all."""
+    monkeypatch.setattr(tournament, "evaluate", in_this_process([]))
     given, path = make(matches=2), tmp_path / "results" / record.NAME
+    played(given, tmp_path / "whole")
+    whole = (tmp_path / "whole" / record.NAME).read_bytes()
     lines = whole.splitlines(keepends=True)
     path.parent.mkdir()
     path.write_bytes(whole if kept is None else b"".join(lines[:kept]) + lines[kept][:7])
@@ -185,11 +182,11 @@ from pathlib import Path
 from sf.league.tournament import opened, play
 
 if __name__ == "__main__":
-    with opened(Path("results"), t.make(matches=20)) as results:
+    with opened(Path("results"), t.make(matches=8)) as results:
         def kill(number, pair, done, total):
             if number == 1 and done > 0:
                 os.kill(os.getpid(), signal.SIGKILL)
-        list(play(t.make(matches=20), results, 2, kill))
+        list(play(t.make(matches=8), results, 2, kill))
 """
 
 
@@ -197,10 +194,10 @@ if __name__ == "__main__":
 def test_a_tournament_that_was_killed_among_its_matches_loses_only_the_pair_that_played(tmp_path):
     script = tmp_path / "killed.py"
     script.write_text(KILLED)
-    support = Path(__file__).parent.parent / "support"
-    done = subprocess.run(
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "support"), str(tmp_path)])
+    done = warm.run(
         [sys.executable, str(script), str(Path(__file__).parent)],
-        env={"PYTHONPATH": f"{Path(__file__).parent.parent.parent}:{support}:{tmp_path}", "PATH": ""},
+        env={**os.environ, "PYTHONPATH": path},
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -210,9 +207,9 @@ def test_a_tournament_that_was_killed_among_its_matches_loses_only_the_pair_that
     assert done.returncode == -9, done.stderr
     path = tmp_path / "results" / record.NAME
     assert [row.players for row in record.read(path) if isinstance(row, Finished)] == make().pairs[:1]
-    rows, pairs = played(make(matches=20), path.parent)
+    rows, pairs = played(make(matches=8), path.parent)
     assert pairs == make().pairs[1:]
-    assert rows == played(make(matches=20))[0] == record.read(path)
+    assert rows == played(make(matches=8))[0] == record.read(path)
 
 
 @pytest.mark.parametrize(("number", "how"), [(errno.ENOSPC, "make room"), (errno.EACCES, "name another --results")])

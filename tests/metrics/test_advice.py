@@ -97,28 +97,3 @@ def test_data_that_is_not_trained_on_is_said_though_it_has_no_effective_sample_s
     assert [word for word in words if word not in sentence] == []
     some = {**HIGH, "masked_share": 0.4}
     assert sentences((0, some), (60, some), (120, some)) == [None] * 3
-
-
-KL = {**FLAGS, "lr_schedule": "kl_adaptive"}
-PBT = {**FLAGS, "with_pbt": True, "num_policies": 2}
-
-
-OF_SAMPLER = ["--rollout auto", "--num_envs_per_worker"]
-OF_LEARNER = ["--learning_rate", "--num_epochs", "--lr_schedule kl_adaptive"]
-
-
-@pytest.mark.parametrize(
-    ("lag", "flags", "has_auto_sizes", "remedies"),
-    [
-        (240, FLAGS, False, OF_SAMPLER),
-        (240, FLAGS, True, OF_SAMPLER[1:]),
-        (80, FLAGS, True, OF_LEARNER),
-        (80, KL, True, OF_LEARNER[:2]),
-        (80, PBT, True, OF_LEARNER[:2]),
-        (1, {"batch_size": 64}, False, [OF_LEARNER[0], OF_LEARNER[2]]),
-    ],
-)
-def test_the_remedy_is_what_the_run_does_not_have_yet(lag, flags, has_auto_sizes, remedies):
-    low = LOW | {"lag_mean": float(lag)}
-    said = sentences((0, low), (60, low), flags=flags, has_auto_sizes=has_auto_sizes)[-1]
-    assert [remedy for remedy in OF_SAMPLER + OF_LEARNER if remedy in said] == remedies

@@ -88,13 +88,6 @@ def test_where_no_core_is_idle_the_part_that_uses_most_of_them_is_named(role, wo
     assert "other programs 0.7 of 2" in bottleneck(full(INFERENCE, policy=0.7))
 
 
-def test_a_learner_that_is_waited_for_is_named_even_where_no_core_is_idle():
-    sentence = bottleneck(full(LEARNER, learner=1.4))
-    assert "learner busy 92 %" in sentence
-    assert "--learner_threads" not in sentence  # there is no core for them
-    assert "fewer --num_workers" in bottleneck(replace(LEARNER, num_epochs=1))  # one epoch cannot be made fewer
-
-
 def test_the_player_worker_is_named_where_it_uses_most_cores_or_is_waited_for():
     for load, share in ((full(LATENCY, player=1.3), "players 1.3"), (replace(INFERENCE, player_busy=0.95), "95 %")):
         sentence = bottleneck(load)
@@ -127,17 +120,6 @@ def test_a_rank_that_the_others_wait_for_is_named_with_what_holds_it_up():
     assert bottleneck(replace(INFERENCE, ranks=itself)).endswith(f"; there: {bottleneck(INFERENCE)}")
     even = replace(other, slowest_wait_share=0.3)
     assert bottleneck(replace(INFERENCE, ranks=even)) == bottleneck(INFERENCE)
-
-
-def test_a_gpu_is_the_last_advice_for_those_that_have_none_and_larger_batches_come_before_a_smaller_model():
-    learners, inferences = (LEARNER, full(ENVIRONMENTS, learner=1.3)), (INFERENCE, full(ENVIRONMENTS, policy=1.3))
-    for load in (*learners, *inferences):
-        flag = "a larger --batch_size" if load in learners else "more --num_envs_per_worker"
-        sentence = bottleneck(load)
-        assert sentence.endswith(" or a GPU")
-        assert sentence.index(flag) < sentence.index("a smaller model")
-        assert "GPU" not in bottleneck(replace(load, is_on_gpu=True))
-        assert len(sentence) <= 200
 
 
 def test_what_a_child_and_its_simulators_compute_counts_for_its_role():

@@ -21,15 +21,6 @@ class Episodes:
             self._latest.add(EndedEpisode(2.0, 10, 40, {"kills": 3}, 0, 0, began))
 
 
-def test_means_say_of_how_many_episodes_they_are():
-    episodes = Episodes(stats_avg=4)
-    assert episodes.policy.means() == {"mean_return": None, "mean_episode_steps": None, "episodes_in_mean": 0}
-    episodes.end(3)
-    assert episodes.policy.means()["episodes_in_mean"] == 3
-    episodes.end(3)
-    assert episodes.policy.means()["episodes_in_mean"] == 4
-
-
 def test_the_latest_episodes_are_the_same_in_whichever_order_actors_report_them():
     ended = [[EndedEpisode(float(10 * actor + n), 1, 1, {}, 0, actor, 0.0) for n in range(2)] for actor in range(3)]
     means = set()

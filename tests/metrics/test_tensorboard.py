@@ -78,7 +78,6 @@ def test_every_metric_of_a_run_has_a_curve_of_its_own_in_a_group(names, run):
     assert not [one for one in tags if "other/" in one]
 
 
-@pytest.mark.long
 def test_no_curve_is_there_that_no_run_has(names):
     assert set(TAGS) - {"true_objective"} <= names
     assert "policy_00/true_objective" in names
@@ -160,7 +159,6 @@ OF_OTHERS |= {"eval/exploitability"}
 OF_OTHERS |= {f"ranks/{name}" for name in ("slowest", "wait_share", "slowest_wait_share")}  # tests/ranks
 
 
-@pytest.mark.long
 def test_every_metric_is_documented_and_every_documented_metric_is_written(names, run):
     names = names | of_evaluations() | OF_OTHERS | json.loads(run.summary.read_text()).keys()
     patterns = {re.escape(row).replace("NAME", r"\w+").replace("NN", r"\d\d"): row for row in documented()}

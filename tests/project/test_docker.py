@@ -3,16 +3,12 @@
 import fnmatch
 import re
 import shlex
-import shutil
 import subprocess
-import sys
-import zipfile
 
 import pytest
 import yaml
 from make_flags_page import project
 from pages import ROOT
-from test_packaging import BUILD
 
 DOCKERFILES = sorted((ROOT / "docker").glob("Dockerfile.*"))
 WORKFLOW = ROOT / ".github" / "workflows" / "release.yml"
@@ -49,22 +45,6 @@ def test_what_a_dockerfile_names_exists(dockerfile):
     assert told["ENTRYPOINT"] == '["sf-train"]'
     assert told["USER"] != "root"
     assert told["VOLUME"] == f"{told['WORKDIR']}/train_dir"
-
-
-def test_what_the_dockerfiles_copy_is_enough_to_install(tmp_path):
-    source, out = tmp_path / "source", tmp_path / "dist"
-    source.mkdir()
-    of_cpu, of_cuda = map(copied, DOCKERFILES)
-    assert of_cpu == of_cuda
-    for path, target in of_cpu.items():
-        if (ROOT / path).is_dir():
-            shutil.copytree(ROOT / path, source / target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / path, source / target)
-    subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=source, check=True, capture_output=True, timeout=300)
-    (wheel,) = out.glob("*.whl")
-    files = {"sf/__main__.py", "sf/envs/registry.py", "sf/configs/doom_battle.yaml"}
-    assert files <= set(zipfile.ZipFile(wheel).namelist())
 
 
 def test_what_the_workflow_of_a_release_names_exists():

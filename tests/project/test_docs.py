@@ -12,8 +12,10 @@ import runpy
 import shutil
 import subprocess
 import sys
+import tempfile
 import types
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 
 import make_flags_page
@@ -29,7 +31,6 @@ from sf import make_config
 from sf.config import Config
 from sf.envs.libraries.packages import PACKAGES
 from sf.run.planning import make_plan
-from sf.run.trainer import train
 from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
 from sf.tools.bench.command import BenchFlags
@@ -88,11 +89,11 @@ def stand_in(run):
         checkpoint.save(RunDir(run).checkpoints, saved, saved.state["env_steps"], keep=2)
 
 
-@pytest.fixture(scope="module")
-def train_configs(tmp_path_factory):
-    """By command: what each sf-train of the documentation is told."""
-    found = {text: parsed(c, tmp_path_factory.mktemp("runs")) for text, c in COMMANDS.items() if c[0] == "sf-train"}
-    return {text: config for text, config in found.items() if isinstance(config, Config)}
+@cache
+def told_by_page(text):
+    """What a command of the documentation is told."""
+    with tempfile.TemporaryDirectory() as directory:
+        return parsed(COMMANDS[text], Path(directory))
 
 
 def of_programs():
@@ -108,7 +109,7 @@ def is_program(program, arguments):
 def test_every_command_parses_and_every_run_could_start(text, tmp_path):
     program = COMMANDS[text][0]
     assert program == "python" or program in PROGRAMS, f"{program} is no command of pyproject.toml"
-    told = parsed(COMMANDS[text], tmp_path)
+    told = told_by_page(text)
     told = told.config if isinstance(told, BenchFlags) else told
     if isinstance(told, Config) and not any(map(is_users_own, (told.run.env, *told.players.players))):
         maps.skip_without(told.run.env)
@@ -130,12 +131,14 @@ def is_users_own(env):
 OF_LENGTH_AND_PLACE = {"train_for_env_steps", "num_learners", "num_workers", "num_envs_per_worker"}
 
 
-def test_no_command_of_a_page_goes_on_with_an_earlier_run_of_it_under_other_settings(train_configs):
+def test_no_command_of_a_page_goes_on_with_an_earlier_run_of_it_under_other_settings():
     for page in (page for page in PAGES if "benchmarks" not in page.parts):
         earlier = {}
-        for text in (text for text in map(" ".join, commands(page)) if text in train_configs):
-            flags = train_configs[text].flat()
-            before = earlier.setdefault(train_configs[text].run.experiment_name, flags)
+        for text in (text for text in map(" ".join, commands(page)) if text.startswith("sf-train ")):
+            if not isinstance(config := told_by_page(text), Config):
+                continue
+            flags = config.flat()
+            before = earlier.setdefault(config.run.experiment_name, flags)
             assert {flag for flag in flags if flags[flag] != before[flag]} <= OF_LENGTH_AND_PLACE, text
 
 
@@ -161,37 +164,6 @@ def test_every_extra_that_pip_is_told_to_install_exists_and_is_quoted():
     assert {name for names in told for name in names.split(",")} <= set(extras)
     assert not re.search(r"pip install (?:-e )?\.\[", text), "a shell may read the brackets"
     assert not re.search(r"pip install '?sf-appo", text), "it is not on PyPI"
-
-
-def test_a_command_trains_and_reports_what_troubleshooting_asks_for(train_configs, tmp_path):
-    is_atari = {text: config.run.env.startswith(("atari_", "ALE/")) for text, config in train_configs.items()}
-    config = train_configs[max((text for text in train_configs if is_atari[text]), key=len)]
-    small = config.replace(
-        num_workers=1,
-        num_envs_per_worker=config.sampler.num_groups_per_worker,
-        rollout=8,
-        batch_size=16,
-        num_policies=1,
-        encoder_conv_mlp_layers=(16,),
-        rnn_size=16,
-        learner_threads=1,
-        device="cpu",
-        train_dir=str(tmp_path),
-        train_for_env_steps=64,
-        train_for_env_frames=None,
-        train_for_seconds=100.0,
-    )
-    with redirect_stdout(io.StringIO()) as said:
-        summary = train(small)
-    assert summary["env_steps"] >= 64, said.getvalue()
-    names = [code for code in inline_code(TROUBLESHOOTING) if re.fullmatch(r"(train|rollout|policy|learner)/\w+", code)]
-    assert names
-    assert {*names} <= {*summary}
-    run_dir = RunDir.at(str(tmp_path), small.run.experiment_name)
-    record = json.loads(run_dir.metrics.read_text().splitlines()[-1])
-    of_records_alone = {re.sub("^cores/.*", "cores/...", name) for name in set(record) - set(summary)}
-    assert of_records_alone == {"sampled_env_frames_per_second", "cores/..."}  # as watching.md says
-    assert {"steady_env_frames_per_second", "stopped_by"} <= set(summary) - set(record)
 
 
 NEEDS_MORE = re.compile(r"\btrain\(|\"[\w/]+\.\w+\"")  # much time, or a file
@@ -225,7 +197,9 @@ class FirstTrial:
         self.best_params, self.best_value = {}, objective(self)
 
 
-def test_the_page_about_python_runs_from_its_first_block_to_its_last(tmp_path, monkeypatch, capsys):
+@pytest.fixture(scope="module")
+def page_about_python(tmp_path_factory):
+    """What its blocks, run in their order, ask for, and what the first run, a real one, returns."""
     told, summaries = [], []
 
     def train_a_little(config=None, /, **flags):
@@ -234,20 +208,37 @@ def test_the_page_about_python_runs_from_its_first_block_to_its_last(tmp_path, m
         make_plan(config)
         told.append(config.run.experiment_name)
         if not summaries:
-            summaries.append(sf.api.train(config.replace(num_workers=1, batch_size=64, train_for_env_steps=4000)))
+            small = config.replace(num_workers=1, batch_size=64, rollout=8, num_batches_per_epoch=1)
+            summaries.append(sf.api.train(small.replace(train_for_env_steps=4000)))
         return summaries[0]
 
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sf, "train", train_a_little, raising=False)
-    monkeypatch.setattr(sf, "main", lambda **flags: told.append(make_config(**flags).run.env), raising=False)
-    monkeypatch.setitem(sys.modules, "optuna", types.SimpleNamespace(create_study=lambda **_: FirstTrial()))
-    page = ROOT / "docs" / "python.md"
-    for block in blocks(page, "python"):
-        exec(compile(block, name_of(page), "exec"), {"__name__": "__main__"})
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()):
+        patch.chdir(tmp_path_factory.mktemp("page"))
+        patch.setattr(sf, "train", train_a_little, raising=False)
+        patch.setattr(sf, "main", lambda **flags: told.append(make_config(**flags).run.env), raising=False)
+        patch.setitem(sys.modules, "optuna", types.SimpleNamespace(create_study=lambda **_: FirstTrial()))
+        for block in blocks(ROOT / "docs" / "python.md", "python"):
+            exec(compile(block, "python.md", "exec"), {"__name__": "__main__"})
+        yield told, summaries[0]
+
+
+def test_the_page_about_python_runs_from_its_first_block_to_its_last(page_about_python):
+    told, summary = page_about_python
     assert told == ["CartPole-v1", "python_Walk", "cartpole_0", "cartpole_1", "CartPole-v1", "trial_0"]
-    table = page.read_text().split("| key | what |")[1].split("\n\n")[0]
+    table = (ROOT / "docs" / "python.md").read_text().split("| key | what |")[1].split("\n\n")[0]
     keys = {key for row in table.splitlines() for key in re.findall(r"`(\w+)`", row.split(" | ")[0])}
-    assert {"run_dir", "stopped_by"} <= keys <= set(summaries[0])
+    assert {"run_dir", "stopped_by"} <= keys <= set(summary)
+
+
+def test_a_run_reports_what_troubleshooting_asks_for(page_about_python):
+    _, summary = page_about_python
+    names = [code for code in inline_code(TROUBLESHOOTING) if re.fullmatch(r"(train|rollout|policy|learner)/\w+", code)]
+    assert names
+    assert {*names} <= {*summary}
+    record = json.loads(RunDir(Path(summary["run_dir"])).metrics.read_text().splitlines()[-1])
+    of_records_alone = {re.sub("^cores/.*", "cores/...", name) for name in set(record) - set(summary)}
+    assert of_records_alone == {"sampled_env_frames_per_second", "cores/..."}  # as watching.md says
+    assert {"steady_env_frames_per_second", "stopped_by"} <= set(summary) - set(record)
 
 
 def test_code_that_a_page_takes_from_an_example_is_in_it():
@@ -302,8 +293,13 @@ def test_the_page_of_flags_is_what_the_script_makes_of_the_dataclasses():
     assert make_flags_page.PAGE.read_text() == make_flags_page.page(), "run scripts/documentation/make_flags_page.py"
 
 
+@cache
 def sentences_of_the_source():
     """Every text in it, with "..." for what is filled in."""
+    return [*_texts_of_the_source()]
+
+
+def _texts_of_the_source():
     for package in ("sf", "envs"):
         for path in (ROOT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
@@ -320,16 +316,3 @@ def test_messages_quoted_in_troubleshooting_are_those_of_the_source():
     for message in quoted:
         text = " ".join(message.split())
         assert any(text in sentence for sentence in sentences), text
-
-
-def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path):
-    pytest.importorskip("mkdocs")
-    pytest.importorskip("material")
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    pages = list(tmp_path.rglob("*.html"))
-    assert len(pages) > 10
-    for page in pages:
-        fetched = re.findall(r"<(?:script|img|link|iframe)\b[^>]*(?:src|href)=\"?https?:[^>]*>", page.read_text())
-        assert not fetched, page

@@ -3,12 +3,12 @@
 import os
 import re
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import warm
 from runs import FAST
 
 import sf
@@ -105,8 +105,9 @@ def test_the_example_in_python_trains_what_it_says(monkeypatch, tmp_path, capsys
     assert capsys.readouterr().out.count("mean return 1.0") == 2
 
 
-def run(*command):
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=300, check=False)
+def run(*command, **kwargs):
+    words = [sys.executable, *command]
+    done = warm.run(words, capture_output=True, text=True, timeout=300, check=False, **kwargs)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -120,12 +121,11 @@ def test_the_script_with_an_environment_of_its_own_trains(tmp_path):
 
 
 @pytest.mark.long
-def test_environment_and_encoder_are_found_by_module_and_name_in_the_working_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(EXAMPLES)
+def test_environment_and_encoder_are_found_by_module_and_name_in_the_working_directory(tmp_path):
     flags = [*FAST, "--train_dir", str(tmp_path), "--train_for_env_steps", "640"]
     flags += ["--env", "own_metrics:measured", "--encoder", "own_encoder:Fourier"]
-    as_a_command = ["-P"] if sys.version_info >= (3, 11) else []  # which has no working directory on its path
-    run(*as_a_command, "-c", "from sf import main; main()", *flags)
+    as_a_command = {**os.environ, "PYTHONSAFEPATH": "1"}  # which has no working directory on its path
+    run("-c", "from sf import main; main()", *flags, cwd=EXAMPLES, env=as_a_command)
     assert (tmp_path / "own_metrics_measured" / "summary.json").is_file()
 
 
@@ -145,14 +145,14 @@ def test_an_installed_package_is_found_by_its_entry_points(tmp_path):
         "import sys\n"
         "from sf import envs\n"
         "from sf.envs import EnvOptions\n"
-        "print(envs.describe('my_bandit', EnvOptions()).action_space, 'torch' in sys.modules)\n"
+        "print(envs.describe('my_bandit', EnvOptions()).action_space, 'my_envs.linear' in sys.modules)\n"
         "from sf.config import ModelConfig\n"
         "from sf.model.encoders.choice import build_encoder\n"
         "box = envs.describe('my_bandit', EnvOptions()).obs_space['obs']\n"
         "print(build_encoder('my_linear', box, ModelConfig()).out_size)"
     )
     path = os.pathsep.join([str(tmp_path), str(EXAMPLES / "packaged"), str(EXAMPLES.parent.parent)])
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,

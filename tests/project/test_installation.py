@@ -1,118 +1,126 @@
-"""The commands of make, pip and python on the pages, each as it stands there, by what is already installed here.
+"""The blocks of the README and the page of installation, in a new clone, as by somebody who just came.
 
-The new virtual environments see this one's packages, and pip asks no index: so what a line installs is this project,
-and that the packages that it needs besides have the versions that it asks for.
+One fresh shell runs the README in its order, shortened by flags; what `make` has installed there is then installed
+again, and removed, as the page of installation says. The new virtual environment sees this one's packages, and pip
+asks no index: so what a line installs is this project, and that the packages that it needs besides have the versions
+that it asks for.
 """
 
 import os
 import re
-import shlex
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
+import maps
 import pytest
-from pages import PAGES, ROOT, SHELLS, blocks
+from pages import ROOT, SHELLS, blocks
 from source import copy_source
 
-OFFLINE = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}  # 0: do not
+README = ROOT / "README.md"
 INSTALLATION = ROOT / "docs" / "installation.md"
+OFFLINE = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}  # 0: do not
+SMALL = (
+    "--num_workers 1 --num_envs_per_worker 2 --rollout 8 --batch_size 16 --learner_threads 1 --device cpu "
+    "--encoder_conv_mlp_layers 16 --rnn_size 16 --summaries_every_sec 0.05"
+)
+SHORTER = {  # flags by program
+    "sf-train": f"{SMALL} --train_for_env_steps 1024",
+    "sf-bench": "--budget_s 1 --seconds 1",
+    "sf-sweep": "--dry_run true",
+    "sf-tune": "--dry_run true",
+    "sf-eval": "--episodes 2",
+    "sf-league": "--matches 2 --num_workers 1",
+    "sf-enjoy": "--episodes 1 --max_seconds 1",
+}
+# python -m venv FOLDER, where what is installed here is seen; Python 3.11 brings a setuptools that is too old.
+MAKES_VENV = f"""#!/bin/sh
+set -e
+{sys.executable} "$@"
+"$3/bin/python" -m pip uninstall --quiet --yes setuptools
+cd "$3/lib"/python*/site-packages
+echo {sysconfig.get_path("purelib")} > here.pth
+"""
 
 
-def lines(page, program):
-    """Of the shell, that begin with it."""
-    text = "\n".join(blocks(page, *SHELLS, "zsh"))
-    return [line for line in text.replace("\\\n", " ").splitlines() if re.match(rf" *({program})\b", line)]
+# What needs a person, which tests/users/test_commands.py plays, and what runs this test.
+LEFT_OUT = re.compile(r"^(sf-play|make test).*\n", re.MULTILINE)
 
 
-def without_comment(line):
-    return line.partition("  #")[0].strip()
+def shortened(block: str) -> str:
+    block = LEFT_OUT.sub("", block)
+    return re.sub(r"(sf-\w+)( [^#)\n]*)", lambda command: f"{command[0]} {SHORTER.get(command[1], '')} ", block)
 
 
-class Shell:
-    """Of a user in a clone, whose home is empty."""
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Has the clone, and a home that is empty."""
+    folder = tmp_path_factory.mktemp("user")
+    (folder / "home").mkdir()
+    (folder / "sf-appo").mkdir()
+    copy_source(folder / "sf-appo")
+    makes_venv = folder / "makes_venv"
+    makes_venv.write_text(MAKES_VENV)
+    makes_venv.chmod(0o755)
+    return folder
 
-    def __init__(self, folder):
-        self.clone, self.home = folder / "clone", folder / "home"
-        self.clone.mkdir()
-        self.home.mkdir()
-        copy_source(self.clone)
-        self.bin = self.clone / ".venv" / "bin"
-        self._environ = {"PATH": f"{self.bin}:{os.environ['PATH']}", "HOME": str(self.home), "NO_MKDOCS_2_WARNING": "1"}
 
-    def run(self, line, answer="", **environ):
-        done = subprocess.run(
-            ["bash", "-euc", line], cwd=self.clone, env=self._environ | OFFLINE | environ,
-            input=answer, capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
-        return done.stdout + done.stderr
+def run(folder: Path, script: str, answer: str = "", cwd: str = ".") -> str:
+    """By a bash that knows nothing of the virtual environment of the tests."""
+    path = [place for place in os.environ["PATH"].split(":") if not Path(place).is_relative_to(sys.prefix)]
+    environ = {"PATH": ":".join(path), "HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
+    environ |= {"PYTHON": str(folder / "makes_venv"), "TRAIN_FLAGS": SHORTER["sf-train"], **OFFLINE}
+    done = subprocess.run(
+        ["bash", "--norc", "--noprofile", "-euxc", script], cwd=folder / cwd, capture_output=True, text=True,
+        env=environ, input=answer, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout + done.stderr
 
-    def see_packages_of_here(self):
-        site_packages = next(self.bin.parent.glob("lib/python*/site-packages"))
-        self.run("pip uninstall --yes setuptools")  # Python 3.11 brings one that is too old
-        (site_packages / "here.pth").write_text(sysconfig.get_path("purelib") + "\n")
+
+@pytest.fixture(scope="module")
+def said_by_readme(folder):
+    maps.skip_without("doom_battle")
+    (example,) = blocks(README, "python")
+    (folder / "sf-appo" / "example.py").write_text(example.replace("100_000", "640"))
+    script = "\n".join(map(shortened, blocks(README, "bash")))
+    before, activation, after = script.partition("source .venv/bin/activate")
+    not_yet = "! command -v sf-train\n"  # so what follows finds it by the activation alone
+    return run(folder, f"{before}{not_yet}{activation}{after}\npython example.py\nmake train\n")
+
+
+def test_a_command_is_shortened_where_it_stands():
+    assert shortened("(cd x && sf-eval RUN)  # then\n") == "(cd x && sf-eval RUN --episodes 2 )  # then\n"
 
 
 @pytest.mark.long
-def test_the_page_of_installation_leads_from_nothing_to_the_program_and_back(tmp_path):
-    first, *others = lines(INSTALLATION, "python3?|pip|rm")
-    shell = Shell(tmp_path)
-    shell.run(first.replace("python3", sys.executable))
-    shell.see_packages_of_here()
-    for line in others:
+@pytest.mark.timeout(1800)  # on a machine with other work
+def test_the_blocks_of_the_readme_run_in_order_in_a_fresh_shell_and_make_train_again(folder, said_by_readme):
+    clone = folder / "sf-appo"
+    made = {str(path.relative_to(clone)) for path in clone.iterdir()}
+    assert {"zoo.mp4", "health.mp4", "curves.png", "policy.onnx", "train_dir"} <= made
+    assert (clone / "train_dir" / "CartPole-v1" / "summary.json").exists()
+    assert said_by_readme.count("score:  sf-eval train_dir/doom_basic") == 2
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.usefixtures("said_by_readme")
+def test_the_lines_of_the_page_of_installation_install_the_program_and_remove_it(folder):
+    text = "\n".join(blocks(INSTALLATION, *SHELLS)).replace("\\\n", " ")
+    makes_venv, *lines = (line for line in text.splitlines() if re.match(r"(python3?|pip|rm)\b", line))
+    assert makes_venv == "python3 -m venv .venv && . .venv/bin/activate"
+    venv = folder / "sf-appo" / ".venv"
+    for line in (line.partition("  #")[0] for line in lines):
         is_build = "python -m build" in line
         flags = " --no-isolation" if is_build else ""  # else it asks the index for setuptools
-        said = shell.run(without_comment(line) + flags, "y\n")
+        said = run(folder, f"source .venv/bin/activate\n{line}{flags}", "y\n", cwd="sf-appo")
         assert "does not provide the extra" not in said
         if line.startswith("pip install") and not is_build:
-            installed = shell.run("cd .. && python -c 'import sf; print(sf.__file__)' && command -v sf-train").split()
-            assert all(Path(path).is_relative_to(shell.bin.parent) for path in installed), line
-    assert not (shell.bin / "sf-train").exists()
-
-
-@pytest.mark.long
-def test_an_extra_of_another_page_is_one(tmp_path):
-    shell = Shell(tmp_path)
-    shell.run(f"{sys.executable} -m venv .venv")
-    shell.see_packages_of_here()
-    told = {without_comment(line) for page in PAGES if page != INSTALLATION for line in lines(page, "pip")}
-    assert told
-    for line in told:
-        said = shell.run(f"{line} --dry-run --no-deps")  # what one of them needs may not be installed here
-        assert "Would install sf-appo-" in said
-        assert "does not provide the extra" not in said
-
-
-@pytest.fixture
-def made(tmp_path):
-    """A shell whose clone has the virtual environment that the Makefile makes first, and its programs."""
-    shell = Shell(tmp_path)
-    shell.bin.mkdir(parents=True)
-    (shell.bin.parent / ".installed").touch()  # newer than pyproject.toml
-    return shell
-
-
-def program(shell, name, module, *flags):
-    path = shell.bin / name
-    words = " ".join([shlex.quote(sys.executable), "-m", module, '"$@"', *flags])
-    path.write_text(f"#!/bin/sh\nexec {words}\n")
-    path.chmod(0o755)
-
-
-@pytest.mark.long
-def test_make_train_trains_doom_again_and_again(made):
-    small = ["--num_workers 1", "--num_envs_per_worker 2", "--rollout 8", "--batch_size 16", "--learner_threads 1"]
-    program(made, "sf-train", "sf", *small, "--train_for_env_steps 64")
-    (line,) = {without_comment(line) for page in PAGES for line in lines(page, "make train")}
-    for _ in range(2):
-        assert "score:  sf-eval train_dir/doom_basic" in made.run(line)
-
-
-def test_make_test_and_make_docs_are_what_runs_this():
-    """It would run itself, so here it is only asked what it would do."""
-    words = ["make", "--dry-run", "test", "docs"]
-    recipe = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for part in ("-m pytest tests", "mypy", "mkdocs build --strict"):
-        assert part in recipe
+            found = "source sf-appo/.venv/bin/activate\npython -c 'import sf; print(sf.__file__)' 2> /dev/null"
+            where = [word for word in run(folder, found).split() if word.endswith("sf/__init__.py")]
+            assert where
+            assert all(Path(path).is_relative_to(venv) for path in where), line
+            assert (venv / "bin" / "sf-train").exists()
+    assert not (venv / "bin" / "sf-train").exists()

@@ -2,6 +2,7 @@
 
 import configparser
 import importlib
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -11,22 +12,30 @@ from pathlib import Path
 import pytest
 from pages import ROOT
 from source import PACKAGES, copy_source
+from test_docker import DOCKERFILES, copied
 
-BUILD = "import sys; from setuptools import build_meta as b; out = sys.argv[1]; b.build_wheel(out); b.build_sdist(out)"
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """The folder with both files, built without network from a copy of what they are made of."""
-    source, out = copy_source(tmp_path_factory.mktemp("source")), tmp_path_factory.mktemp("dist")
-    subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=source, check=True, capture_output=True, timeout=300)
-    return out
+BUILD = "import sys; from setuptools import build_meta as b; getattr(b, 'build_' + sys.argv[1])(sys.argv[2])"
 
 
-@pytest.fixture(scope="module")
-def wheel(built):
-    [path] = built.glob("*.whl")
+def build(kind, source, out):
+    """The file, built without network."""
+    subprocess.run([sys.executable, "-c", BUILD, kind, str(out)], cwd=source, check=True, capture_output=True)
+    [path] = out.iterdir()
     return path
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Built from what the Dockerfiles copy, which is enough for it."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    of_cpu, of_cuda = map(copied, DOCKERFILES)
+    assert of_cpu == of_cuda
+    for path, target in of_cpu.items():
+        if (ROOT / path).is_dir():
+            shutil.copytree(ROOT / path, source / target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / path, source / target)
+    return build("wheel", source, out)
 
 
 def test_the_wheel_holds_the_packages_with_their_data_and_nothing_else(wheel):
@@ -72,8 +81,9 @@ def test_presets_are_read_from_the_wheel_alone(wheel, tmp_path):
     subprocess.run([sys.executable, "-I", "-c", code, str(wheel)], cwd=tmp_path, check=True, timeout=60)
 
 
-def test_the_source_distribution_has_all_that_its_tests_and_docs_read(built):
-    [path] = built.glob("*.tar.gz")
+def test_the_source_distribution_has_all_that_its_tests_and_docs_read(tmp_path_factory):
+    source, out = copy_source(tmp_path_factory.mktemp("source")), tmp_path_factory.mktemp("dist")
+    path = build("sdist", source, out)
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     folders = (*PACKAGES, "tests", "docs", "scripts")

@@ -6,13 +6,9 @@ import sys
 import compare_searches
 import memory_of_a_run
 import pytest
-import record_display
-import try_environments
 import warm
-import yaml
 from memory_of_a_run import MB
 from pages import ROOT, commands
-from rich.text import Text
 
 from sf.tools.psro.record import NAME, Iteration, append
 
@@ -90,26 +86,3 @@ def test_the_exploitability_of_a_search_and_of_a_run_is_read_alike(tmp_path):
     (tmp_path / "run" / "evaluations.jsonl").write_text('{"policy_id": 0, "seconds": 1.0, "env_steps": 5}\n')
     with pytest.raises(ValueError, match="has no exploitability"):
         load(tmp_path / "run", "x")
-
-
-def test_the_page_has_the_table_of_the_results():
-    results = json.loads((try_environments.REPOSITORY / "benchmarks" / "environments.json").read_text())
-    page = try_environments.PAGE.read_text()
-    begin, end = try_environments.TABLE_BEGINS, try_environments.TABLE_ENDS
-    assert page.partition(begin)[2].partition(end)[0] == try_environments.table(results)
-
-
-def test_every_candidate_can_be_read_and_has_a_result():
-    listed = yaml.safe_load(try_environments.LIST.read_text())
-    candidates = {name: try_environments.Candidate(**entry) for name, entry in listed.items()}
-    assert len(candidates) > 30
-    results = json.loads((try_environments.REPOSITORY / "benchmarks" / "environments.json").read_text())
-    assert results.keys() == candidates.keys()
-
-
-def test_the_picture_of_the_display_shows_command_and_panel_and_fetches_nothing():
-    svg = record_display.picture(Text("7,692 trained"), "sf-train --env doom_battle")
-    assert "7,692&#160;trained" in svg
-    assert "sf-train" in svg
-    assert "url(http" not in svg
-    assert "@font-face" not in svg

@@ -1,6 +1,5 @@
 """The campaign for a machine with a GPU: a step of it, as small as it can be, and what leads through them all."""
 
-import importlib
 import json
 import os
 import signal
@@ -111,15 +110,6 @@ def test_a_step_that_time_did_not_suffice_for_is_named_and_the_status_is_1(tmp_p
     assert "| check | ok | 3 | one [bold]line |" in said
 
 
-def test_names_of_steps_are_files_and_all_different():
-    names = [step.name for step in STEPS]
-    assert len(set(names)) == len(names)
-    assert all(name.isidentifier() and step.limit_s < 600 for name, step in zip(names, STEPS, strict=True))
-    for step in STEPS:
-        module, _, function = step.function.partition(":")
-        assert callable(getattr(importlib.import_module(module), function))
-
-
 def trained(records, status=0, seconds=100.0):
     summary = {
         "env_frames": 400, "env_steps": 100, "seconds": seconds, "steady_env_frames_per_second": 4.0,
@@ -127,10 +117,6 @@ def trained(records, status=0, seconds=100.0):
     }  # fmt: skip
     gpu = {"gpu_busy": None, "gpu_mib": None}
     return Trained(status, summary, [{"env_frames": 4, **record} for record in records], gpu, "")
-
-
-def test_microseconds_a_sample_are_busy_time_over_samples():
-    assert trained([]).microseconds("learner") == pytest.approx(0.25 * 100.0 / 100 * 1e6)
 
 
 @pytest.mark.parametrize(
@@ -193,12 +179,6 @@ def test_returns_of_a_policy_that_does_not_learn_have_not_risen(every):
         assert not running.has_risen(of_episodes(rng.integers(0, 2, size=20 * every), every))
         falling = rng.exponential(np.linspace(22.0, 11.0, 20 * every))
         assert not running.has_risen(of_episodes(falling, every))
-
-
-def test_returns_of_a_policy_that_learns_have_risen():
-    """toy_memory with an LSTM for 19 s."""
-    means = [0.54, 0.53, 0.45, 0.47, 0.69, 0.73, 0.84, 0.94, 0.96]
-    assert running.has_risen(with_noise(means, [0.5, 0.5, 0.5, 0.5, 0.46, 0.44, 0.37, 0.24, 0.2]))
 
 
 def test_means_over_few_episodes_are_no_beginning_of_a_rise():

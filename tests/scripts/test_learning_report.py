@@ -136,12 +136,7 @@ def test_all_tasks_together_are_those_that_trainers_share():
 
 @pytest.mark.parametrize(
     ("seeds_of_tasks", "num_seeds", "together"),
-    [
-        ((5, 3, 3), 3, "abc"),  # one has more
-        ((3, 3, 1), 3, "ab"),  # one is under way
-        ((2, 1, 3), 1, "abc"),
-        ((5, 5, 3, 3), 3, "abcd"),
-    ],
+    [((5, 3, 3), 3, "abc"), ((3, 3, 1), 3, "ab"), ((2, 1, 3), 1, "abc"), ((5, 5, 3, 3), 3, "abcd")],
 )
 def test_all_tasks_together_have_as_many_seeds_as_most_of_them(seeds_of_tasks, num_seeds, together):
     tasks = {name: Task(name, "Easy-v0", 1_000, at_least=100.0, random=0.0) for name in "abcd"}
@@ -177,10 +172,3 @@ def test_the_scores_of_all_seeds_are_one_interquartile_mean_with_an_interval():
     assert aggregates.estimate(scores) == found
     assert aggregates.estimate(scores[:1]) == aggregates.Estimate(np.mean([0, 1, 2]), None, None)
     assert aggregates.estimate(np.ones((3, 1))) == aggregates.Estimate(1.0, None, None)
-
-
-@pytest.mark.parametrize(("num_seeds", "num_tasks"), [(3, 1), (3, 5)])
-def test_the_interval_holds_the_true_mean_as_often_as_it_says(num_seeds, num_tasks):
-    rng = np.random.default_rng(num_seeds)
-    found = [aggregates.estimate(rng.normal(size=(num_seeds, num_tasks))) for _ in range(200)]
-    assert sum(each.low <= 0.0 <= each.high for each in found) / 200 >= 0.92

@@ -21,10 +21,20 @@ from pages import ROOT, commands
 CAMPAIGN = ROOT / "scripts" / "rank_campaign.py"
 
 
-def run(*words, status=0, timeout=60):
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=timeout, check=False)
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
+@pytest.fixture
+def campaign(monkeypatch, capsys):
+    """Runs the command in this process; its status and what it says."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", [CAMPAIGN.name, *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            rank_campaign.main()
+        said = capsys.readouterr()
+        return end.value.code or 0, said.out + said.err
+
+    handler = signal.getsignal(signal.SIGTERM)
+    yield run
+    signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.fixture
@@ -42,10 +52,14 @@ def two_machines():
 @pytest.mark.long
 @pytest.mark.timeout(450)
 @pytest.mark.parametrize("disks", [[], ["--shared-disk"]])
-def test_the_command_of_the_page_made_short_finds_every_promise_kept(disks, tmp_path, two_machines):
+def test_the_command_of_the_page_made_short_finds_every_promise_kept(
+    disks, tmp_path, two_machines, campaign, monkeypatch
+):
+    monkeypatch.setattr(rank_campaign, "_TRAINS_BEFORE_A_FAULT_S", (1.0, 2.0))
     (command,) = (words for words in commands(ROOT / "docs" / "reliability.md") if "scripts/rank_campaign.py" in words)
     short = ["--faults", "2", "--only", "learner killed", "agent of torchrun killed", *disks]
-    said = run(CAMPAIGN, *command[2:], *short, "--json", tmp_path / "outcomes.json", timeout=400)
+    status, said = campaign(*command[2:], *short, "--json", tmp_path / "outcomes.json")
+    assert status == 0, said
     assert "2 faults, 2 recovered" in said
     assert "Ctrl-C on one machine: both ended within" in said
     outcomes = json.loads((tmp_path / "outcomes.json").read_text())["outcomes"]
@@ -104,22 +118,28 @@ def test_a_process_that_is_being_replaced_is_waited_for_and_one_that_is_missing_
     assert (outcome.fault, outcome.broken) == ("learner killed", "a machine has no learner for 0 s")
 
 
-@pytest.mark.parametrize("flag", ["--faults", "--minutes"])
-def test_a_campaign_of_nothing_is_refused(flag):
-    assert flag in run(CAMPAIGN, flag, "0", status=2)
+def test_a_campaign_of_nothing_is_refused(campaign):
+    for flag in ("--faults", "--minutes"):
+        status, said = campaign(flag, "0")
+        assert status == 2
+        assert flag in said.splitlines()[-1]
 
 
-def test_its_table_is_printed_from_its_file():
+def test_its_table_is_printed_from_its_file(campaign):
     file = ROOT / "benchmarks" / "rank_campaign.json"
     outcomes = json.loads(file.read_text())["outcomes"]
-    assert f"{len(outcomes)} faults, {len(outcomes)} recovered" in run(CAMPAIGN, "--markdown", file)
+    status, said = campaign("--markdown", file)
+    assert status == 0
+    assert f"{len(outcomes)} faults, {len(outcomes)} recovered" in said
 
 
 @pytest.mark.long
 def test_averaging_is_measured_with_and_without_compression(tmp_path):
     file = tmp_path / "ranks.json"
     short = ["--envs", "CartPole-v1", "--rounds", "2", "--seconds", "0.1", "--json", file]
-    assert "is averaging" in run(ROOT / "scripts" / "bench_ranks.py", *short, timeout=200)
+    command = [sys.executable, ROOT / "scripts" / "bench_ranks.py", *short]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
+    assert "is averaging" in done.stdout
     found = json.loads(file.read_text())
     plain, compressed = found["CartPole-v1"], found["CartPole-v1, bfloat16"]
     assert compressed["megabytes_per_step"] == plain["megabytes_per_step"] / 2

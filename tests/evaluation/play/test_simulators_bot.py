@@ -38,8 +38,8 @@ def test_it_names_itself_to_the_environment_for_every_agent_that_it_plays():
 @pytest.mark.long
 def test_a_policy_trains_against_bots(tmp_path):
     flags = ["--past_share", "0.8", "--players", "bot:simple", "bot:hit_and_run", "--opponent_weights", "1", "1"]
-    flags += ["--num_envs_per_worker", "16", "--env_kwargs", '{"max_ticks": 4000}']
-    summary = train_here(tmp_path, *flags, "--train_for_env_steps", "60000", env="rts_mini_match")
+    flags += ["--num_envs_per_worker", "8", "--env_kwargs", '{"max_ticks": 400}']
+    summary = train_here(tmp_path, *flags, "--train_for_env_steps", "8000", env="rts_mini_match")
     assert summary["restarts"] == summary["env_faults"] == 0
     rows = [json.loads(line) for line in (tmp_path / "rts_mini_match" / "league.jsonl").read_text().splitlines()]
     names = {row["name"] for row in rows if row["kind"] == "player"}

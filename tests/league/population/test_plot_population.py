@@ -7,7 +7,6 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-import plot_population
 from plot_population import draw, load
 
 from sf.config.flags.population import PopulationConfig
@@ -52,16 +51,6 @@ def directory(tmp_path):
     return tmp_path
 
 
-def test_a_picture_is_written_in_the_format_of_its_name(directory, monkeypatch):
-    out = directory / "picture.svg"
-    monkeypatch.setattr(
-        "sys.argv", ["plot_population", str(directory), "--out", str(out), "--hyperparameters", "gamma"]
-    )
-    plot_population.main()
-    assert out.read_bytes().startswith(b"<?xml")
-    assert out.stat().st_size > 5000
-
-
 def test_a_replaced_policy_jumps_along_an_arrow_to_the_one_it_copied(directory):
     write_record(directory, 5_550_000, [1.0] * 4)  # it went back to a checkpoint
     run = load(directory, "true_objective")
@@ -92,22 +81,3 @@ def test_the_band_follows_the_weights_of_the_best_through_their_owners(directory
     assert (y[is_own] == run.curves[replaced][is_own, 1]).all()
     is_of_first = x <= first.env_steps * FRAMESKIP / 1e6
     assert np.array_equal(y[is_of_first], run.curves[first.policy_id][is_of_first, 1], equal_nan=True)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["{empty}"], "is no run of a population"),
-        (["{run}", "--y", "winrate"], "policy_00/winrate"),
-        (["{run}", "--out", "picture.bmp"], ".png, .svg or .pdf"),
-        (["{run}", "--hyperparameters", "gama"], "gama"),
-    ],
-)
-def test_what_cannot_be_drawn_is_a_mistake_of_the_user(directory, arguments, said, monkeypatch, capsys):
-    (directory / "empty").mkdir()
-    places = {"empty": directory / "empty", "run": directory}
-    monkeypatch.setattr("sys.argv", ["plot_population", *(argument.format(**places) for argument in arguments)])
-    with pytest.raises(SystemExit) as end:
-        plot_population.main()
-    assert end.value.code == 2
-    assert said in " ".join(capsys.readouterr().err.split())

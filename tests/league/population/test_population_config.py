@@ -9,16 +9,11 @@ from sf.config.flags.population import PopulationConfig
     ("flag", "value"),
     [
         ("num_policies", 0),
-        ("pbt_period_env_steps", 0),
-        ("pbt_start_mutation", -1),
-        ("pbt_replace_reward_gap", -0.1),
         ("pbt_replace_reward_gap_absolute", float("nan")),
         ("pbt_initial_lr_decades", 1000),
         ("pbt_replace_fraction", 0.6),
         ("pbt_mutation_rate", 1.5),
-        ("pbt_perturb_min", 0.9),
         ("pbt_perturb_min", 1.3),  # above pbt_perturb_max
-        ("pbt_perturb_max", float("inf")),
         ("pbt_target_objective", ""),
     ],
 )

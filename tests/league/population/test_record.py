@@ -105,16 +105,12 @@ def test_a_run_may_go_on_with_more_policies_but_not_with_fewer(tmp_path):
     ("damage", "number"),
     [
         (lambda text: text.replace("learning", 'lear"ning', 1), 1),
-        (lambda text: text.replace('"kind"', '"knid"', 1), 1),
         (lambda text: "".join(text.splitlines(keepends=True)[1:]), 1),
         (lambda text: "[" * 100_000 + text, 1),
-        (lambda text: f"[]\n{text}", 1),
         (lambda text: text.replace('"env_steps": 0', '"env_steps": "0"', 1), 1),
         (lambda text: text.replace("0.0001", "null", 1), 1),
-        (lambda text: text.replace('{"learning_rate": 0.0001}', "[]", 1), 1),
         (lambda text: text.replace('"start"', '"mutation"', 1).replace("null", "0.5", 1), 1),
         (lambda text: text.replace('"copies": 0', '"copies": 7', 1), 5),
-        (lambda text: text.replace('"start"', '"begin"', 1), 1),
     ],
 )
 def test_a_damaged_record_is_said_and_left_alone(tmp_path, damage, number):
