@@ -124,7 +124,6 @@ def test_a_run_that_is_named_and_cannot_begin_is_no_success(words, sentence, mon
     [
         (["--env", "toy_bandit"], None),
         (["--config", "fast"], None),
-        ([], {"env": "toy_bandit"}),
         ([], {"env": partial(gymnasium.make, "CartPole-v1")}),
     ],
 )

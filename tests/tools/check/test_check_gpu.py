@@ -9,9 +9,9 @@ import torch
 from fake_cuda import FakeGpu
 
 from sf.config import Config
-from sf.tools.check import gpu
+from sf.tools.check import gpu, isolated
 from sf.tools.check.command import needs_of
-from sf.tools.check.probe import ProbeError
+from sf.tools.check.probe import PROBES, ProbeError
 
 
 @pytest.mark.parametrize("has_bfloat16", [True, False])
@@ -41,23 +41,11 @@ def test_a_gpu_that_was_asked_for_and_is_not_seen_fails_and_nothing_else_does(mo
     assert gpu.count(needs["auto"]) == "0"
 
 
-@pytest.mark.long
-def test_memory_of_two_processes_is_tried_in_both_directions_and_over_the_death_of_a_reader(monkeypatch):
+def test_memory_of_two_processes_is_tried_in_both_directions_and_over_the_death_of_a_reader():
     """With memory of the CPU, which torch shares as well; the processes and the death are real."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = zip(context.Pipe(), context.Pipe(), strict=True)
-    readers = [context.Process(target=gpu.map_and_answer, args=(end,)) for end in theirs]
-    for reader in readers:
-        reader.start()
-    for end in theirs:
-        end.close()
-    monkeypatch.setattr(gpu, "_ANSWER_WITHIN_S", 60.0)  # they import torch first
-    assert "outlives a reader that is killed" in gpu.shared("cpu", *ours)
-    for end in ours:
-        end.close()
-    for reader in readers:
-        reader.join()
-    assert [reader.exitcode for reader in readers] == [-9, 0]
+    [probe] = (probe for probe in PROBES if probe.partners)
+    outcome = isolated.call("it", probe, "cpu").outcome()
+    assert (outcome.status, "outlives a reader that is killed" in outcome.text) == ("ok", True), outcome.text
 
 
 @pytest.mark.parametrize(

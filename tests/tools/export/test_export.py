@@ -56,6 +56,9 @@ SEVERAL_INPUTS = gym.spaces.Dict(
         "eyes/left": gym.spaces.Box(0, 255, (36, 40, 3), np.uint8),
         "door": gym.spaces.Discrete(3, start=-1),
         "counts": gym.spaces.Box(-5, 5, (2,), np.int64),
+        "camera": gym.spaces.Box(0, 255, (3, 36, 40), np.uint8),
+        "glyphs": gym.spaces.Box(0, 5976, (21, 79), np.int16),
+        "grid": gym.spaces.Box(0, 255, (7, 7, 3), np.uint8),
     }
 )
 EVERY_ACTION = gym.spaces.Tuple(
@@ -65,8 +68,6 @@ EVERY_ACTION = gym.spaces.Tuple(
         gym.spaces.Discrete(4, start=5),
     ]
 )
-IMAGE_FIRST = gym.spaces.Box(0, 255, (3, 36, 40), np.uint8)
-
 envs.register_env("several_inputs", lambda: Spaces(SEVERAL_INPUTS, EVERY_ACTION))
 MIXED = gym.spaces.Dict(
     state=gym.spaces.Box(-INF, INF, (3,), np.float64),
@@ -78,15 +79,6 @@ MIXED_ACTION = gym.spaces.Dict(
     price=gym.spaces.Box(0, 1000, (1,), np.int32),
 )
 envs.register_env("mixed", lambda: Spaces(MIXED, MIXED_ACTION))
-
-SYMBOLS = gym.spaces.Dict(
-    glyphs=gym.spaces.Box(0, 5976, (21, 79), np.int16),
-    grid=gym.spaces.Box(0, 255, (7, 7, 3), np.uint8),
-    numbers=gym.spaces.Box(-1.0, 1.0, (2,)),
-)
-
-envs.register_env("symbols_and_numbers", lambda: Spaces(SYMBOLS, gym.spaces.Discrete(3)))
-envs.register_env("image_first", lambda: Spaces(IMAGE_FIRST, gym.spaces.Box(-2.0, 5.0, (2,))))
 
 
 @register_encoder("export_own")
@@ -113,13 +105,13 @@ CASES = {
         {"core": "gru", "layer_norm": True, "share_critic": False, "value_scale": "symlog", "normalize_returns": False},
     ),
     "mixed.onnx": ("mixed", {"core": "gru", "normalize_returns": True, "initial_stddev": 0.05}),
-    "policy.pt2": ("CartPole-v1", {"encoder": "export_own", "core": "gru", "share_critic": False}),
-    "everything.onnx": ("several_inputs", {"core": "lstm", "normalize_returns": True}),
-    "image.onnx": ("image_first", {"encoder": "atari", "normalize_input": False}),
-    "symbols.onnx": ("symbols_and_numbers", {"core": "gru", "rnn_size": 16}),
-    "symbols.pt2": ("symbols_and_numbers", {}),
+    "policy.pt2": (
+        "CartPole-v1",
+        {"encoder": "export_own", "core": "gru", "share_critic": False, "normalize_input": False},
+    ),
+    "everything.onnx": ("several_inputs", {"encoder": "atari", "core": "lstm", "normalize_returns": True}),
 }
-SLOW = {"everything.onnx", "image.onnx", "symbols.onnx", "symbols.pt2"}
+SLOW = {"everything.onnx"}
 
 
 def marked(names):

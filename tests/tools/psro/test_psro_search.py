@@ -205,12 +205,8 @@ KUHN = "--env openspiel:kuhn_poker"
     [
         ("--env toy_identity", "env is toy_identity, of 1 agents"),
         (f"{KUHN} --async_rl false", "async_rl is false"),
-        (f"{KUHN} --init_from x", "init_from is x"),
         (f"{KUHN} --snapshot_every_env_steps 9", "snapshot_every_env_steps is 9"),
-        (f"{KUHN} --iterations 0", "iterations is 0"),
         (f"{KUHN} --png a.txt", "png is a.txt"),
-        (f"{KUHN} --matches 5", "matches is 5"),
-        (f"{KUHN} --meta_solver best", "meta_solver"),
         ("--env openspiel:coop_box_pushing", "no zero-sum game"),
         ("--env toy_match_rps --share_reward true", "share_reward is true"),
     ],

@@ -146,22 +146,6 @@ def test_a_run_that_was_resumed_for_a_moment_has_the_mean_from_before(tmp_path):
     assert read_result(make_run(), run_dir, "done").record == late
 
 
-def test_of_several_policies_the_means_are_those_over_enough_episodes_of_each(tmp_path):
-    run_dir = RunDir(tmp_path)
-    run_dir.prepare(Config().replace(env="toy_bandit", num_policies=2, stats_avg=10))
-
-    def record(env_steps, level, first, second):
-        counts = {"": first + second, "policy_00/": first, "policy_01/": second}
-        means = {f"{prefix}mean_return": level for prefix in counts}
-        return {"env_steps": env_steps, **means, **{f"{prefix}episodes_in_mean": num for prefix, num in counts.items()}}
-
-    run_dir.metrics.write_text(json.dumps(record(100, 7.0, 10, 10)) + "\n")
-    for counts, level in (((3, 3), 7.0), ((3, 9), 99.0)):
-        run_dir.write_summary(record(110, 99.0, *counts))
-        found = read_result(make_run(), run_dir, "done").record
-        assert (found["mean_return"], found["policy_00/mean_return"]) == (level, 7.0)
-
-
 def test_what_the_summary_lacks_is_the_latest_that_was_recorded_and_not_undone(tmp_path):
     run_dir = RunDir(tmp_path)
     run_dir.prepare(Config().replace(env="toy_bandit"))

@@ -31,7 +31,7 @@ FILE = {
         "summaries_every_sec": 0.2,
     },
     "search": {"learning_rate": {"low": 0.0001, "high": 0.01, "log": True}, "nonlinearity": ["tanh", "relu"]},
-    "trials": 3,
+    "trials": 2,
 }
 
 
@@ -55,9 +55,9 @@ def test_a_search_that_is_killed_goes_on_and_its_best_is_a_preset(tmp_path):
     assert processes.wait_until_gone(below, timeout_s=60.0) == set()
     output, _ = start(tmp_path, "--parallel", "1").communicate(timeout=300)
     assert "goes on: 0 trials are over, 1 under way" in output
-    assert output.count("mean_return ") >= 3
+    assert output.count("mean_return ") >= 2
     lines = (tmp_path / "tune" / "trials.csv").read_text().splitlines()
-    assert [line.split(",")[:2] for line in lines[1:]] == [[str(number), "done"] for number in range(3)]
+    assert [line.split(",")[:2] for line in lines[1:]] == [[str(number), "done"] for number in range(2)]
     best = cli.parse(["--config", str(tmp_path / "tune" / "best.yaml")])
     assert best.model.nonlinearity in ("tanh", "relu")
     assert best.run.train_for_env_steps == 1024
@@ -84,7 +84,6 @@ CARTPOLE = {"env": "CartPole-v1", "train_for_env_frames": 600}
         ({"flags": CARTPOLE, "search": {"env_frameskip": [1, 2]}}, [], "train_for_env_frames is 600 env steps in some"),
         ({"sampler": "gp"}, [], "the sampler gp needs scipy"),
         ({}, ["--trials", "0"], "trials is 0"),
-        ({}, ["--parallel", "0"], "parallel is 0"),
     ],
 )
 def test_a_mistake_is_one_sentence_before_anything_starts(

@@ -43,18 +43,6 @@ TABLE = {
         [("NOOP", "SELECT_WEAPON1", "SELECT_WEAPON2"), ("NOOP", "USE")],
         {"SELECT_WEAPON1": "1", "SELECT_WEAPON2": "2", "USE": "e"},
     ),
-    "MiniGrid": (
-        [("left", "right", "forward", "pickup", "drop", "toggle", "done")],
-        {
-            "left": "left or 1",
-            "right": "right or 2",
-            "forward": "up or 3",
-            "pickup": "4",
-            "drop": "5",
-            "toggle": "6",
-            "done": "7",
-        },
-    ),
     "unnamed heads": (
         [("choice 1: 0", "choice 1: 1", "choice 1: 2"), ("choice 2: 0", "choice 2: 1")],
         {"choice 1: 1": "1", "choice 1: 2": "2", "choice 2: 1": "3"},
