@@ -102,7 +102,6 @@ envs.register_vector_env("pendulums", pendulums)
         ("CartPole-v1", {}, False),  # its vectorised version, which has no wrapper
         ("pettingzoo:classic/rps_v2", {}, True),
         ("atari_pong", {}, False),
-        ("doom_basic", {}, False),
         ("toy_counting", {}, False),
     ],
 )

@@ -56,7 +56,7 @@ def test_a_run_that_cannot_start_leaves_the_earlier_one_at_its_place(
 
 @pytest.mark.parametrize(
     ("restart_behavior", "signum"),
-    [("restart", signal.SIGTERM), ("overwrite", signal.SIGTERM), ("restart", signal.SIGHUP)],
+    [("overwrite", signal.SIGTERM), ("restart", signal.SIGHUP)],
 )
 def test_a_start_that_is_asked_to_end_puts_the_earlier_run_back(
     tmp_path, run_dir, monkeypatch, restart_behavior, signum
@@ -79,7 +79,7 @@ def test_a_start_that_is_asked_to_end_puts_the_earlier_run_back(
     assert run_dir.summary.read_text() == "earlier"
 
 
-@pytest.mark.parametrize("restart_behavior", ["resume", "restart", "overwrite"])
+@pytest.mark.parametrize("restart_behavior", ["resume", "restart"])
 def test_a_run_that_is_asked_to_end_before_it_is_under_way_does_not_say_that_it_saves(
     tmp_path, run_dir, monkeypatch, capsys, restart_behavior
 ):

@@ -75,7 +75,6 @@ def test_a_thread_of_an_environment_does_not_keep_the_command_from_ending(tmp_pa
     ("end", "status", "said"),
     [
         ("SystemExit(130)", 130, ""),
-        ("SystemExit('error: it failed')", 1, "error: it failed\n"),
         ("KeyError('oh')", 1, "KeyError: 'oh'\n"),
     ],
 )

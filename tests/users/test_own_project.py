@@ -53,7 +53,7 @@ if __name__ == "__main__":
 """
 SWEEP = """
 flags: {env: "envs.my_env:MyEnv", config: configs/mine.yaml, train_for_env_steps: 64}
-grid: {learning_rate: [0.001, 0.002]}
+grid: {learning_rate: [0.001]}
 """
 
 
@@ -98,13 +98,18 @@ def project(programs, tmp_path):
 def test_a_project_with_envs_and_configs_of_its_own_trains_resumes_evaluates_and_sweeps(programs, project):
     where = project(programs / "python", "-c", "import sf; print(sf.__file__)").strip()
     assert not Path(where).is_relative_to(Path(__file__).parent.parent.parent)  # what was installed, not what is tested
-    own = [programs / "sf-train", "--env", "envs.my_env:MyEnv"]
-    script = [programs / "python", "train.py"]  # of the environment that lies beside it
-    for start, run in ((own, "envs.my_env_MyEnv"), (script, "beside_Beside")):
-        said = project(*start, "--config", "configs/mine.yaml", "--train_for_env_steps", "64")
+
+    def train(program, run):
+        said = project(*program, "--config", "configs/mine.yaml", "--train_for_env_steps", "64")
         assert "starts from the preset configs/mine.yaml" in said
         assert "gamma: 0.875" in project("cat", f"train_dir/{run}/config.yaml")
-        assert "95 %" in project(programs / "sf-eval", f"train_dir/{run}", "--episodes", "2", "--num_workers", "1")
+
+    train([programs / "python", "train.py"], "beside_Beside")  # of the environment that lies beside it
+    own = [programs / "sf-train", "--env", "envs.my_env:MyEnv"]
+    train(own, "envs.my_env_MyEnv")
+    if programs.parent.name.startswith("editable"):
+        return  # both kinds find the folders, and what else is done with them is the same
+    assert "95 %" in project(programs / "sf-eval", "train_dir/beside_Beside", "--episodes", "2", "--num_workers", "1")
     project(*own, "--train_for_env_steps", "128")
     assert '"env_steps": 128' in project("cat", "train_dir/envs.my_env_MyEnv/summary.json")
-    assert project(programs / "sf-sweep", "small.yaml").count("done learning_rate=") == 2
+    assert project(programs / "sf-sweep", "small.yaml").count("done learning_rate=") == 1

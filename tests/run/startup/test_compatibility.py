@@ -50,11 +50,7 @@ def test_the_same_network_fits_however_it_is_described(before, now):
     ("before", "now", "named"),
     [
         ({}, {"nonlinearity": "tanh"}, "nonlinearity"),
-        ({}, {"normalize_returns": True}, "normalize_returns"),
-        ({}, {"normalize_input": False}, "normalize_input"),
         ({}, {"share_critic": False}, "share_critic"),
-        ({}, {"layer_norm": True}, "layer_norm"),
-        ({}, {"value_scale": "symlog"}, "value_scale"),
         ({"core": "gru"}, {"core": "lstm"}, "core"),
         ({}, {"encoder_mlp_layers": (16, 16)}, r"policy_head|trunk"),
     ],
