@@ -1,7 +1,8 @@
 """A stand-in for SLURM: its commands, and jobs that are processes of this machine.
 
 `Cluster` puts the commands on the PATH and plays what clusters do to jobs. Each job has a folder with its script, its
-state, and what has been decided over it. As a program it is one of the commands.
+state, and what has been decided over it. As a program it is one of the commands, or the node that starts what srun is
+given, which is warm.
 """
 
 import contextlib
@@ -9,6 +10,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from multiprocessing import connection
 from pathlib import Path
 
 COMMANDS = ("sbatch", "srun", "squeue", "sacct", "scancel", "scontrol")
@@ -20,6 +23,8 @@ class Cluster:
     """folder: of the stand-in. monkeypatch: puts it on the PATH."""
 
     def __init__(self, folder, monkeypatch):
+        import warm  # noqa: PLC0415  the commands have no packages
+
         self.folder = folder
         programs = folder / "bin"
         programs.mkdir(parents=True)
@@ -28,6 +33,8 @@ class Cluster:
             (programs / name).chmod(0o755)
         monkeypatch.setenv("STAND_IN_SLURM", str(folder))
         monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+        self._node = warm.Popen([sys.executable, __file__, "node"], starts_commands=True, stdout=subprocess.PIPE)
+        assert self._node.stdout.readline() == b"listens\n"
 
     @property
     def ids(self):
@@ -79,6 +86,8 @@ class Cluster:
             os.close(fd)
         for job_id in self.ids:
             self.lose(job_id, "CANCELLED")
+        self._node.kill()
+        self._node.communicate()
 
 
 def decide(folder, state):
@@ -148,12 +157,30 @@ def srun(root, words):
     while words[0].startswith("--"):
         word = words.pop(0)
         if word in ("--output", "--error"):
-            path = words.pop(0).replace("%j", os.environ["SLURM_JOB_ID"]).replace("%t", "0")
-            streams[word] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    step = subprocess.Popen(words, stdout=streams["--output"], stderr=streams["--error"], start_new_session=True)
-    (root / os.environ["SLURM_JOB_ID"] / "step_pid").write_text(str(step.pid))
-    status = step.wait()
+            streams[word] = words.pop(0).replace("%j", os.environ["SLURM_JOB_ID"]).replace("%t", "0")
+    with connection.Client(str(root / "node")) as to_node:
+        to_node.send((words, dict(os.environ), os.getcwd(), streams["--output"], streams["--error"]))
+        status = to_node.recv()
     raise SystemExit(status if status >= 0 else 128 - status)
+
+
+def node(root, words):
+    starting = threading.Lock()
+    with connection.Listener(str(root / "node")) as listener:
+        print("listens", flush=True)
+        while True:
+            threading.Thread(target=run_step, args=(root, listener.accept(), starting), daemon=True).start()
+
+
+def run_step(root, of_srun, starting):
+    words, environ, folder, output, error = of_srun.recv()
+    words.remove("-u")  # with a flag an interpreter starts cold
+    warm = {"starts_commands": True} if subprocess.Popen.__module__ != "subprocess" else {}  # this may have begun cold
+    with starting, open(output, "ab") as out, open(error, "ab") as err:
+        step = subprocess.Popen(words, stdout=out, stderr=err, cwd=folder, env=environ, start_new_session=True, **warm)
+        (root / environ["SLURM_JOB_ID"] / "step_pid").write_text(str(step.pid))
+    with contextlib.suppress(OSError):  # srun has been killed
+        of_srun.send(step.wait())
 
 
 def squeue(root, words):
@@ -196,6 +223,6 @@ def fail(sentence):
 if __name__ == "__main__":
     signal.pthread_sigmask(signal.SIG_SETMASK, [])  # a job inherits nothing of the process that submits it
     name, *arguments = sys.argv[1:]
-    {"live": live, **{command: globals()[command] for command in COMMANDS}}[name](
+    {"live": live, "node": node, **{command: globals()[command] for command in COMMANDS}}[name](
         Path(os.environ["STAND_IN_SLURM"]), arguments
     )
