@@ -233,8 +233,10 @@ def test_a_setting_with_which_the_policy_sees_something_else_is_refused(tmp_path
     checkpoint.save(RunDir(tmp_path / "run").checkpoints, untrained("masked_env:Nim"), 1234, keep=2)
     RunDir(tmp_path / "run").config.write_text("env: masked_env:Nim\n")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    status, _, err = sf_play(monkeypatch, capsys, tmp_path / "run", "--trust", "--env_kwargs", '{"masks": "none"}')
-    assert (status, "obs_space" in err) == (2, True), err
+    status, _, err = sf_play(
+        monkeypatch, capsys, tmp_path / "run", "--trust", "true", "--env_kwargs", '{"masks": "none"}'
+    )
+    assert (status, "heap" in err) == (2, True), err
 
 
 def test_without_a_screen_or_a_library_it_ends_with_status_2(monkeypatch, capsys):

@@ -117,7 +117,7 @@ def test_a_sweep_gives_the_same_table_on_a_cluster_as_on_one_machine(cluster, tm
 
 @pytest.mark.long
 def test_a_job_goes_on_after_ctrl_c_and_where_its_machine_dies_another_one_from_the_checkpoint(cluster, tmp_path):
-    write(tmp_path, flags=FLAGS | {"env": "toy_bandit", "train_for_env_steps": 40_000, "save_every_sec": 0.5})
+    write(tmp_path, flags=FLAGS | {"env": "toy_bandit", "train_for_env_steps": 6000, "save_every_sec": 0.5})
     process = start(tmp_path, *ON_SLURM)
     read_until(process, "submitted job 101: seed=0")
     process.send_signal(signal.SIGINT)
