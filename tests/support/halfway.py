@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 
 LIFE_SETTINGS = settings(
-    max_examples=60,
+    max_examples=100,
     stateful_step_count=40,
     deadline=None,
     report_multiple_bugs=False,

@@ -1,18 +1,6 @@
-import os
 import sys
 
 import pytest
-
-_SET_BY_TORCH = "TORCHINDUCTOR_CACHE_DIR"
-
-
-@pytest.fixture(autouse=True)
-def _commands_start_warm():
-    """Torch sets a variable of its own in some tests, with which those after them would start commands cold."""
-    before = os.environ.get(_SET_BY_TORCH)
-    yield
-    if before is None:
-        os.environ.pop(_SET_BY_TORCH, None)
 
 
 @pytest.fixture
