@@ -145,8 +145,11 @@ class _Campaign:
 
     def _require_nothing_left(self) -> None:
         """Where /dev/shm is shared, files that come and go are those of others on this machine: what is left stays."""
-        if left := processes.wait_until_gone(processes.alive_below(os.getpid()), machine.patience(_GONE_WITHIN_S)):
-            raise NotRecoveredError(f"left behind: processes {sorted(left)}")
+        began = time.monotonic()
+        while left := processes.alive_below(os.getpid()):
+            if time.monotonic() - began > machine.patience(_GONE_WITHIN_S):
+                raise NotRecoveredError(f"left behind: processes {sorted(left)}")
+            time.sleep(_LOOK_EVERY_S)
         began = time.monotonic()
         shared = processes.orphaned_memory(self._shared_before)  # not earlier: a process that ends still has it mapped
         while shared:

@@ -124,7 +124,8 @@ def test_a_full_disk_is_said_once_and_the_milestone_is_tried_again(run):
 
 
 def test_the_last_save_waits_for_room_on_the_disk(run):
-    _, saver = run.learner()
+    learner, saver = run.learner()
+    learner.env_steps = 640
     run.room_at = 4.0
     with run.full:
         run.full.enter_context(full_disk(100))

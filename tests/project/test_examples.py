@@ -78,7 +78,7 @@ def test_an_example_is_short_and_can_be_trained_by_the_commands_that_it_names(sc
     if script.stem == "own_doom_map":
         runpy.run_path(str(script))["make_map"](tmp_path / "my_maps")
     for command in (command[command.index("--") :] for command in commands if "--" in command):
-        config = cli.parse(command.split())
+        config = cli.parse(command.split(), defaults={"env": "CartPole-v1"})  # a script has one of its own
         assert config != Config()
         if "--env" in command:
             make_plan(config)

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import chain, count, repeat
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -53,25 +52,6 @@ def test_the_command_of_the_page_finds_every_promise_kept_and_interrupted_prints
     outcomes = json.loads(file.read_text())["outcomes"]
     assert {outcome["fault"] for outcome in outcomes} == faults
     assert {outcome["broken"] for outcome in outcomes} == {None}
-
-
-def test_a_campaign_ends_after_its_faults_and_deals_again_those_that_were_not_done(monkeypatch):
-    def shard(idx, connection, directory, seed):
-        """Leaves out the first fault of its first turn."""
-        for left in chain([1], repeat(0)):
-            for name in connection.recv().faults[left:]:
-                connection.send(Outcome("toy", name, 1.0, None, 0, 0, None, idx, 1.0, 1.0))
-            connection.send(left)
-
-    monkeypatch.setattr(fault_campaign, "shard", shard)
-    monkeypatch.setattr(fault_campaign.signal, "signal", lambda *_: None)
-    results, deck = Results([], {}), (SimpleNamespace(name=f"fault {i}") for i in count())
-    campaign = fault_campaign.Campaign(results, None, time.monotonic() + 60)
-    campaign.run(repeat(("toy", deck)), num_faults=15, jobs=2, directory=Path(), seed=0)
-    campaign.end()
-    dealt = {outcome.fault for outcome in results.outcomes}
-    assert len(results.outcomes) == len(dealt) == 15
-    assert dealt == {f"fault {i}" for i in range(17)} - {"fault 0", "fault 6"}
 
 
 def test_no_run_ends_by_itself(tmp_path, monkeypatch):

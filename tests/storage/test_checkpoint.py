@@ -206,7 +206,7 @@ def test_names_stay_in_order_when_their_number_gets_longer(tmp_path):
     assert checkpoint.latest(tmp_path) == after
 
 
-@pytest.mark.parametrize("call", ["os.fsync", "pathlib.Path.rename", "pathlib.Path.open", "pathlib.Path.mkdir", None])
+@pytest.mark.parametrize("call", ["os.fsync", "pathlib.Path.replace", "pathlib.Path.open", "pathlib.Path.mkdir", None])
 def test_a_save_that_fails_leaves_the_earlier_ones_and_can_be_tried_again(tmp_path, monkeypatch, call):
     """call: that fails. None: the disk is full in the middle of the file."""
     directory = tmp_path / "run" / "checkpoints"

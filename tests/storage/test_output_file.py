@@ -114,15 +114,15 @@ def test_a_full_disk_leaves_all_files_of_a_folder_as_they_were(tmp_path):
 @pytest.mark.parametrize("num_renamed", range(4))
 def test_after_a_kill_no_card_is_beside_weights_of_another_time(tmp_path, monkeypatch, num_renamed):
     output_file.write_folder("out", tmp_path, OLD)
-    rename, renamed = Path.rename, []
+    replace, renamed = Path.replace, []
 
     def rename_some(path, target):
         if len(renamed) == num_renamed:
             raise KeyboardInterrupt
         renamed.append(target)
-        rename(path, target)
+        replace(path, target)
 
-    monkeypatch.setattr(Path, "rename", rename_some)
+    monkeypatch.setattr(Path, "replace", rename_some)
     with nullcontext() if num_renamed == len(NEW) else pytest.raises(KeyboardInterrupt):
         output_file.write_folder("out", tmp_path, NEW)
     assert "card" not in contents(tmp_path) or contents(tmp_path) == NEW

@@ -73,7 +73,7 @@ def test_a_run_that_was_stopped_or_killed_after_its_last_step_is_done(tmp_path):
     assert read_result(make_run(), run_dir, "done").record["mean_return"] == 5.0
 
 
-NO_STEPS = {"train_for_env_steps": 10**10}
+NO_STEPS = {"train_for_env_steps": None}
 
 
 @pytest.mark.parametrize(
