@@ -186,7 +186,7 @@ class GuardedGroup:
         self._faults_in_a_row += 1
         if self._faults_in_a_row > self._max_faults_in_a_row:
             where = "" if isinstance(error, UsageError) else f" ({place[1]})"
-            advice = "; mend the environment there" if where and place_of(_cause(error)) else ""
+            advice = "; fix the environment there" if where and place_of(_cause(error)) else ""
             raise EnvFaultError(
                 f"the environments of a group have failed {self._faults_in_a_row} times, without an episode finished "
                 f"or {CLEAN_STEPS} clean steps in between, at last: {summary(error)}{where}{advice}",

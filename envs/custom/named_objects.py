@@ -59,7 +59,7 @@ def import_module(name: str, wanted_by: str) -> ModuleType:
         return importlib.import_module(name)
     except SyntaxError as error:
         place = f"{error.filename}, line {error.lineno}"
-        raise UsageError(f"{wanted_by}: {name} cannot be imported ({place}: {error.msg}): mend that line") from error
+        raise UsageError(f"{wanted_by}: {name} cannot be imported ({place}: {error.msg}): fix that line") from error
     except SystemExit as error:
         called_at = place_of(error, _top_level(name))
         where = f" ({called_at})" if called_at else ""

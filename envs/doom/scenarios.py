@@ -149,7 +149,7 @@ def read_config(path: Path) -> tuple[tuple[Head, ...], tuple[Measurement, ...]]:
     """Returns the heads and the measurements. Raises UsageError for a file that cannot be trained with."""
     game = vizdoom.DoomGame()
     if not game.load_config(str(path)):
-        raise UsageError(f"{path} has lines that ViZDoom does not take: mend those that its warnings above name")
+        raise UsageError(f"{path} has lines that ViZDoom does not take: fix those that its warnings above name")
     _require_map(path, game)
     waits_for = next((word for word in ("-host", "-join") if word in game.get_game_args().split()), None)
     if waits_for is not None:
@@ -186,13 +186,13 @@ def _require_map(path: Path, game: vizdoom.DoomGame) -> None:
 def _maps(path: Path, key: str, wad: str) -> dict[str, int] | None:
     """Returns how many start alone in each map of a WAD that the file names by this key, or None for no WAD."""
     if not os.path.isfile(wad):
-        raise UsageError(f"{path} names the map {wad}, which is not there: mend {key}, relative to the file")
+        raise UsageError(f"{path} names the map {wad}, which is not there: fix {key}, relative to the file")
     if not wad.lower().endswith(".wad"):
         return None
     try:
         return single_starts(Path(wad))
     except UsageError:
-        raise UsageError(f"{path} names {wad}, which is no WAD, or half of one: mend {key}") from None
+        raise UsageError(f"{path} names {wad}, which is not a WAD file, or is cut short: fix {key}") from None
 
 
 def _game_wad(named: str) -> str:

@@ -55,7 +55,7 @@ def require_drawable(config: Config) -> None:
         raise UsageError(f"{error} (or leave --{flag} out)") from None
     except Exception as error:  # render() is code of others, and a missing display or driver has many names
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UsageError(f"{env} cannot be drawn ({reason}): leave --{flag} out, or mend its render()") from error
+        raise UsageError(f"{env} cannot be drawn ({reason}): leave --{flag} out, or fix its render()") from error
 
 
 def film(

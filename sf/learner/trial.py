@@ -116,11 +116,11 @@ def failures_of_the_network(network: nn.Module) -> Iterator[None]:
             raise UsageError(wrong[0]) from error
         failure, place = f"the network fails on observations of zeros: {summary(error)}", place_of(error)
         if place is not None:
-            raise UsageError(f"{failure} ({place}): mend it there") from error
+            raise UsageError(f"{failure} ({place}): fix it there") from error
         if not own:
             raise
         names = ", ".join(sorted({type(encoder).__name__ for encoder in own}))
-        raise UsageError(f"{failure}: mend the encoder {names}") from error
+        raise UsageError(f"{failure}: fix the encoder {names}") from error
     finally:
         for hook in hooks:
             hook.remove()

@@ -39,7 +39,7 @@ def first_update(num_steps: int, sampled: int, steps_per_second: float) -> str:
     """One sentence. num_steps: that come before it; sampled: of these, so far. steps_per_second: 0 if not known."""
     what = f"first update after {num_steps:,} steps"
     if sampled >= num_steps:
-        return f"{what}, which are sampled: the learner trains"
+        return f"{num_steps:,} steps are collected, and the first update is under way"
     if steps_per_second <= 0:
         return what
     seconds = (num_steps - sampled) / steps_per_second

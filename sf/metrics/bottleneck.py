@@ -28,7 +28,8 @@ larger batches, and a GPU last.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 _NOTABLE = 0.2  # a share of time that is worth a word
 _MOST = 0.75
@@ -81,6 +82,7 @@ class Load:
     num_epochs: int = 1
     is_on_gpu: bool = False
     is_synchronous: bool = False
+    now: Mapping[str, int] = field(default_factory=dict)  # flags that the sentence may change, by name
     ranks: RanksLoad | None = None  # where there are several
     window_s: float = 60.0  # that all of this is over; less after the first update
 
@@ -119,7 +121,7 @@ def _without_training(load: Load) -> str:
     """The cases `slow` and `starting`."""
     window = "minute" if load.window_s >= _MINUTE_S else f"{max(1.0, load.window_s):.0f} s"
     if not load.has_iteration and load.rollout_busy > _MOST:
-        cores = f"more --num_workers ({_percent(load.cores_in_use)} of the cores are in use), or "
+        cores = f"{_larger(load, 'num_workers')} ({_percent(load.cores_in_use)} of the cores are in use), or "
         return (
             f"rollout workers busy {_percent(load.rollout_busy)}, and the learner has ended no iteration within the "
             f"last {window}: try {'' if load.is_full else cores}a lower --num_batches_per_epoch, for more updates of "
@@ -144,7 +146,7 @@ def _learner(load: Load) -> str:
     threads = [] if load.is_full or load.is_on_gpu else ["more --learner_threads"]
     return (
         f"learner busy {_percent(load.learner_busy)}, rollout workers wait {_percent(load.slot_wait)} of their time "
-        f"for it: try {_one_of(*threads, 'a larger --batch_size', _less_training(load), *_less_work(load))}"
+        f"for it: try {_one_of(*threads, _larger(load, 'batch_size'), _less_training(load), *_less_work(load))}"
     )
 
 
@@ -162,7 +164,8 @@ def _cores(load: Load) -> str:
     elif load.is_on_gpu:
         remedies = "more cores, or a smaller model"
     else:
-        turns = ["a larger --batch_size", _less_training(load)] if most == "learner" else ["more --num_envs_per_worker"]
+        more_envs = _larger(load, "num_envs_per_worker")
+        turns = [_larger(load, "batch_size"), _less_training(load)] if most == "learner" else [more_envs]
         remedies = _one_of(*turns, "a smaller model", "more cores", "a GPU")
     return f"the cores are all in use ({', '.join(shares)} of {load.num_cores}): try {remedies}"
 
@@ -176,26 +179,38 @@ def _sampler(load: Load) -> str:
             f"{_percent(load.learner_wait)} of its for data: --extra_slots evens it out, at the cost of lag"
         )
     if load.rollout_wait > _NOTABLE and load.player_busy > max(_MOST, load.policy_busy):
-        remedies = _one_of("more --num_envs_per_worker", *_FEWER_PLAYERS)
+        remedies = _one_of(_larger(load, "num_envs_per_worker"), *_FEWER_PLAYERS)
         return f"player worker busy {_percent(load.player_busy)}, {waits_for_actions} actions: try {remedies}"
     if load.rollout_wait > _NOTABLE and load.policy_busy > _MOST:
-        remedies = _one_of("more --num_envs_per_worker", "more --policy_workers_per_policy", *_less_work(load))
+        more = _larger(load, "num_envs_per_worker"), _larger(load, "policy_workers_per_policy")
+        remedies = _one_of(*more, *_less_work(load))
         return f"inference busy {_percent(load.policy_busy)}, {waits_for_actions} it: try {remedies}"
     if load.rollout_wait > _NOTABLE:
         return (
-            f"{waits_for_actions} actions, {load.actions_per_batch:.1f} at once, though inference is busy only "
-            f"{_percent(load.policy_busy)}: try more --num_envs_per_worker"
+            f"{waits_for_actions} actions, and inference, which works on batches of {load.actions_per_batch:.1f}, is "
+            f"busy only {_percent(load.policy_busy)}: try {_larger(load, 'num_envs_per_worker')}"
         )
     if load.rollout_busy > _MOST and load.learner_wait > _NOTABLE:
         return (
             f"rollout workers busy {_percent(load.rollout_busy)}, the learner waits {_percent(load.learner_wait)} of "
-            f"its time for them, {_percent(load.cores_in_use)} of the cores are in use: try more --num_workers"
+            f"its time for them, {_percent(load.cores_in_use)} of the cores are in use: try "
+            f"{_larger(load, 'num_workers')}"
         )
     return "none: no part waits much for another"
 
 
 def _less_training(load: Load) -> str:
-    return "fewer --num_epochs" if load.num_epochs > 1 else "fewer --num_workers"
+    if load.num_epochs > 1:
+        return f"--num_epochs {load.num_epochs // 2} (now {load.num_epochs})"
+    return "fewer --num_workers"
+
+
+def _larger(load: Load, flag: str) -> str:
+    """Returns the flag with twice its value, where that is known."""
+    value = load.now.get(flag)
+    if value is not None:
+        return f"--{flag} {2 * value} (now {value})"
+    return "a larger --batch_size" if flag == "batch_size" else f"more --{flag}"
 
 
 def _less_work(load: Load) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,7 @@ class Progress:
     objective: str = "true_objective"  # the statistic of episodes that says how good a policy is
     machine: Machine = field(default_factory=Machine)
     num_epochs: int = 1  # of the learner, on the same data
+    settings: Mapping[str, int] = field(default_factory=dict)  # flags that the bottleneck's sentence may change
     num_envs: int = 0  # of this rank; 0: not known
     num_steps_before_update: int = 0  # that are sampled before the first one; 0: not known
     is_on_gpu: bool = False
@@ -199,7 +200,8 @@ class Progress:
         """Over the last minute or so; None before anything was trained on."""
         if self._first_trained is None or not self._meter.has_recent:
             return None
-        return self._meter.recent().load(self.num_epochs, self.is_on_gpu, self.is_synchronous)
+        load = self._meter.recent().load(self.num_epochs, self.is_on_gpu, self.is_synchronous)
+        return replace(load, now=self.settings)
 
     def summary(self) -> dict[str, Any]:
         """The whole run in one record."""

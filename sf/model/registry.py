@@ -85,7 +85,7 @@ def _failures_of(what: str, module_name: str) -> Iterator[None]:
         place = place_of(error, module_name.partition(".")[0])
         if place is None or module_name.startswith("sf."):
             raise
-        raise UsageError(f"{what} cannot be made: {summary(error)} ({place}): mend it there") from error
+        raise UsageError(f"{what} cannot be made: {summary(error)} ({place}): fix it there") from error
 
 
 def _register(table: dict[str, Any], kind: str, name: str) -> Callable[[Factory], Factory]:

@@ -40,8 +40,8 @@ class EndsAtTruncations(Recorder):
         if self._is_own_choice and truncated.any():
             remark(
                 f"{self._env} truncated",
-                f"{self._env} truncates episodes itself: they count as ended (--bootstrap_truncated true if they would "
-                "have gone on)",
+                f"{self._env} returns truncated=True by itself, and such an episode counts as over: if it was only cut "
+                "by time, set --bootstrap_truncated true",
             )
         self._terminated[step.slots, step.t] = step.result.terminated | truncated
 

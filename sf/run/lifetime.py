@@ -94,6 +94,12 @@ class Run:
             plan.config.population.pbt_target_objective,
             machine=Machine(plan.cores, plan.num_cores),
             num_epochs=plan.config.learner.num_epochs,
+            settings={
+                "num_workers": plan.num_workers,
+                "num_envs_per_worker": plan.config.sampler.num_envs_per_worker,
+                "policy_workers_per_policy": plan.config.sampler.policy_workers_per_policy,
+                "batch_size": plan.config.slots_per_batch * plan.config.rollout,
+            },
             num_envs=plan.num_groups * plan.config.sampler.num_envs_per_group,
             num_steps_before_update=plan.num_steps_before_update,
             is_on_gpu=plan.device != "cpu",

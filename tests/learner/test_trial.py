@@ -62,7 +62,7 @@ def args_with(encoder, folder, monkeypatch):
 
 def test_a_network_whose_forward_raises_is_one_sentence_with_its_line(tmp_path, monkeypatch):
     line = inspect.getsourcelines(Fails.forward)[1] + 1
-    sentence = f"the network fails on observations of zeros: KeyError: 'width' ({__file__}, line {line}): mend it there"
+    sentence = f"the network fails on observations of zeros: KeyError: 'width' ({__file__}, line {line}): fix it there"
     with pytest.raises(UsageError, match=f"^{re.escape(sentence)}$"):
         iteration_seconds(args_with(Fails, tmp_path, monkeypatch), state_size=0)
 
@@ -133,7 +133,7 @@ class Complex(Draws):
     [
         (GivesAPair, r"the encoder GivesAPair returns a tuple in place of a tensor: return its features \[N, 4\]"),
         (LosesTheBatch, r"the encoder LosesTheBatch gives features of the shape \(1, 4\) for \d+ observations: return"),
-        (WantsTwo, r"TypeError: WantsTwo.forward\(\) missing 1 required .*: mend the encoder WantsTwo"),
+        (WantsTwo, r"TypeError: WantsTwo.forward\(\) missing 1 required .*: fix the encoder WantsTwo"),
         (SaysFour, "the encoder SaysFour gives 7 features, but its out_size is 4: set it to 7"),
         (Grows, r"makes \S+second.bias, \S+second.weight in its first forward pass, .*: make all layers and"),
         (Replaces, r"puts another tensor in the place of \S+mean in its forward pass, .*: write into it"),

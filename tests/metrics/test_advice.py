@@ -35,7 +35,7 @@ def test_the_first_batch_is_full_when_enough_actors_have_ended_their_rollouts(
         (0, 0.0, ["2,048 steps"]),
         (48, 50.0, ["2,048 steps", "40 s"]),
         (2040, 50.0, ["about 1 s"]),
-        (2048, 50.0, ["are sampled"]),
+        (2048, 50.0, ["under way"]),
         (48, 5.0, ["7 min", "--rollout", "--num_batches_per_epoch"]),
     ],
 )

@@ -53,10 +53,16 @@ def full(load, **cores):
     [
         (
             LEARNER,
-            ["learner busy 92 %", "wait 33 % of their time for it", "a GPU", "fewer --num_epochs", "--learner_threads"],
+            [
+                "learner busy 92 %",
+                "wait 33 % of their time for it",
+                "a GPU",
+                "--num_epochs 2 (now 4)",
+                "--learner_threads",
+            ],
         ),
         (INFERENCE, ["inference busy 88 %", "wait 85 %", "--policy_workers_per_policy", "--num_envs_per_worker"]),
-        (LATENCY, ["wait 86 %", "1.0 at once", "only 59 %", "--num_envs_per_worker"]),
+        (LATENCY, ["wait 86 %", "batches of 1.0", "only 59 %", "--num_envs_per_worker"]),
         (ENVIRONMENTS, ["rollout workers busy 98 %", "waits 88 %", "40 % of the cores", "--num_workers"]),
         (SYNCHRONOUS, ["synchronous", "22 %", "--async_rl true"]),
         (UNEVEN, ["wait 42 %", "waits 96 %", "--extra_slots"]),

@@ -113,9 +113,9 @@ def test_a_model_that_is_no_network_is_refused_before_anything_starts(name, sent
 @pytest.mark.parametrize(
     ("code", "sentence"),
     [
-        ("        raise KeyError('width')\n", "KeyError: 'width' ({file}, line 6): mend it there"),
-        ("        pass\nint('one')\n", "ValueError: {any} ({file}, line 7): mend it there"),
-        ("        raise SystemExit\n", "SystemExit ({file}, line 6): mend it there"),
+        ("        raise KeyError('width')\n", "KeyError: 'width' ({file}, line 6): fix it there"),
+        ("        pass\nint('one')\n", "ValueError: {any} ({file}, line 7): fix it there"),
+        ("        raise SystemExit\n", "SystemExit ({file}, line 6): fix it there"),
     ],
 )
 @pytest.mark.parametrize("kind", ["encoder", "model"])

@@ -54,7 +54,7 @@ def test_a_truncation_is_marked_as_an_end_and_that_is_said_where_nobody_chose_it
         truncations.after_step(step)
     assert np.argwhere(terminated).tolist() == [[1, 1], [3, 1]]
     assert result.terminated.tolist() == [False, True, False]  # what the environment said stays
-    said = [message for message in caplog.messages if "walk truncates episodes itself" in message]
+    said = [message for message in caplog.messages if "walk returns truncated=True by itself" in message]
     assert bool(said) == is_said
 
 

@@ -42,4 +42,4 @@ def test_the_example_of_getting_started_reaches_the_best_return(walk, tmp_path, 
     ends = {"train_for_env_steps": 60_000, "stop_at_return": BEST - 0.3}
     config = make_config(env=walk, num_workers=1, **ends, seed=0, train_dir=str(tmp_path / "runs"), device="cpu")
     assert train(config)["stopped_by"] == "stop_at_return"
-    assert "walk:Walk truncates episodes itself: they count as ended" in capsys.readouterr().out
+    assert "walk:Walk returns truncated=True by itself" in capsys.readouterr().out

@@ -247,7 +247,7 @@ def test_the_best_responses_of_the_page_are_trained(here):
 def test_the_sweep_of_the_page_comes_to_its_end(here):
     (page,) = (b for b in blocks(ROOT / "docs" / "sweeps.md", "yaml") if "grid:" in b)
     sweep = yaml.safe_load(page)
-    flags = small([], here / "train_dir")
+    flags = small(["--env", sweep["flags"]["env"]], here / "train_dir")
     of_runs = {name[2:]: value for name, value in zip(flags[::2], flags[1::2], strict=True) if name != "--train_dir"}
     for name in sweep["grid"]:
         of_runs.pop(name, None)

@@ -75,7 +75,7 @@ def _starts(wad: Path, type_of_thing: int) -> dict[str, int]:
 def _header(file: BinaryIO, wad: Path) -> tuple[bytes, int, int]:
     data = file.read(HEADER.size)
     if len(data) < HEADER.size or data[:4] not in (b"IWAD", b"PWAD"):
-        raise UsageError(f"doom_wad is {str(wad)!r}: that file is no WAD")
+        raise UsageError(f"doom_wad is {str(wad)!r}: that is not a WAD file")
     return HEADER.unpack(data)
 
 

@@ -112,7 +112,7 @@ class ScriptedPlayer:
             player = self._named()
         except Exception as error:
             raise UsageError(
-                f"player {self._reference!r} cannot be made without arguments: {summary(error)}: mend its __init__"
+                f"player {self._reference!r} cannot be made without arguments: {summary(error)}: fix its __init__"
             ) from error
         self._require_one_argument(player.act, "act")
         return player

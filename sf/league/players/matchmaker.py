@@ -102,7 +102,7 @@ class Matchmaker:
         if not (self.waits_for_players and self.pool.is_gone):
             return None
         return (
-            "past_share is 1, and no player can be loaded, so there is nobody to train against: mend what the "
+            "past_share is 1, and no player can be loaded, so there is nobody to train against: fix what the "
             "sentences above name, and resume the run"
         )
 

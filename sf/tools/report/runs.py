@@ -66,7 +66,7 @@ def find(paths: Iterable[Path], say: Callable[[str], None] = print) -> list[Path
         for run in inside:
             found.setdefault(run.resolve(), run)
         if not inside:
-            empty.append(f"{path} is no run and holds none (a run has config.yaml and metrics.jsonl)")
+            empty.append(f"{path} is not a run and has no run (a run has config.yaml and metrics.jsonl)")
             if not os.path.exists(path):
                 raise ValueError(f"{empty[-1]}: name others")
     if not found and empty:

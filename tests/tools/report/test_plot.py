@@ -168,7 +168,7 @@ def test_controls_and_letters_without_a_glyph_make_a_picture_that_can_be_read(tm
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["{runs}/nowhere"], "is no run and holds none"),
+        (["{runs}/nowhere"], "is not a run and has no run"),
         (["{runs}", "--out", "picture.bmp"], "out is picture.bmp"),
         (["{runs}", "--out", "{runs}/other/config.yaml/a.png"], "cannot be written"),
         (["{runs}", "--y", "mean_retrun"], "did you mean mean_return"),

@@ -57,7 +57,7 @@ def test_a_run_of_several_ranks_is_one_run(tmp_path):
 @pytest.mark.parametrize("name", ["missing", "empty"])
 def test_a_place_without_runs_is_one_sentence(tmp_path, name):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="is no run and holds none"):
+    with pytest.raises(ValueError, match="is not a run and has no run"):
         find([tmp_path / name])
     with pytest.raises(ValueError, match="is no run"):
         load(tmp_path / name)
@@ -76,10 +76,10 @@ def test_what_is_no_run_is_left_out_beside_others_unless_it_does_not_exist(tmp_p
     (tmp_path / "curves.png").write_bytes(b"")
     said = []
     assert find(sorted(tmp_path.iterdir()), said.append) == [tmp_path / "a"]
-    assert [line.split(" is no run")[0] for line in said] == [
+    assert [line.split(" is not a run")[0] for line in said] == [
         f"left out: {tmp_path / name}" for name in ("curves.png", "fresh")
     ]
-    with pytest.raises(ValueError, match="missing is no run and holds none"):
+    with pytest.raises(ValueError, match="missing is not a run and has no run"):
         find([tmp_path / "a", tmp_path / "missing"])
 
 
