@@ -19,13 +19,13 @@ def test_the_command_of_the_page_compares_two_searches(tmp_path):
     page = ROOT / "benchmarks" / "README.md"
     (command,) = (words for words in commands(page) if "scripts/documentation/compare_searches.py" in words)
     results = tmp_path / "searches.json"
-    small = ["--dir", str(tmp_path), "--json", str(results), "--trials", "4", "--env_steps", "2000"]
+    small = ["--dir", str(tmp_path), "--json", str(results), "--trials", "2", "--env_steps", "2000"]
     warm.run(
         [sys.executable, *command[1:], *small, "--tasks", "CartPole-v1"], cwd=ROOT, check=True, starts_commands=True
     )
     (found,) = json.loads(results.read_text()).values()
     assert (tmp_path / "cartpole_tpe_0" / "was_killed").exists()
-    assert found["tpe"]["trials"] == 4
+    assert found["tpe"]["trials"] == 2
     assert found["random"]["trials"] == max(1, found["env_steps"] // 2000)
     assert found["random"]["pruned"] == 0
     for kind in ("tpe", "random"):
