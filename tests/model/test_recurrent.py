@@ -105,6 +105,9 @@ def test_what_is_not_finite_does_not_pass_the_beginning_of_an_episode(core, lost
     for name, tensor in expected.items():
         torch.testing.assert_close(found[name], tensor, msg=lambda m, name=name: f"{name}: {m}")
     assert found["state"].eq(0).all()
+    with torch.no_grad():
+        steps = [module.step(x[0], state, first[0])[0] for state in (zeros, torch.full_like(zeros, lost))]
+    torch.testing.assert_close(*steps)
 
     lost_x, lost_weight = x.clone(), weight.clone()
     lost_x[2] = math.nan
