@@ -142,3 +142,9 @@ def test_a_truncated_episode_is_bootstrapped_where_its_agent_acts_in_the_final_o
     reward, value = torch.tensor([[1.0], [2.0], [0.0], [3.0]]), torch.tensor([[0.0], [9.0], [5.0], [0.0], [7.0]])
     across = value_across(value, reward, torch.full((4, 1), 0.5), valid, acts)
     assert across.flatten().tolist() == [0.0, 2 + 0.5 * 5.0, 5.0, 0.0, 7.0]
+
+
+def test_numbers_and_weights_outside_of_the_mask_may_be_anything():
+    mask, nan = torch.tensor([[True, False, True]]), float("nan")
+    mean = MaskedMean(mask, torch.float32, torch.tensor([[2.0, nan, 1.0]]))
+    assert mean(torch.tensor([[3.0, nan, 6.0]])).item() == 4.0
