@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -329,8 +330,11 @@ def test_every_valid_row_of_a_faulty_env_is_what_the_healthy_env_would_have_said
 
 
 def _children() -> set[int]:
-    threads = Path("/proc/self/task").iterdir()
-    return {int(pid) for thread in threads for pid in (thread / "children").read_text().split()}
+    found: set[int] = set()
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError):  # it has ended meanwhile
+            found |= {int(pid) for pid in (thread / "children").read_text().split()}
+    return found
 
 
 def test_a_doom_engine_that_dies_is_replaced() -> None:
