@@ -52,7 +52,7 @@ _SWEEP = {
 
 
 class _Left(NamedTuple):
-    """What there was of a run when nobody trained it last."""
+    """Tells what there was of a run when nobody trained it last."""
 
     steps: int  # env steps that were saved
     size: int  # bytes of metrics.jsonl

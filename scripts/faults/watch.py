@@ -137,7 +137,7 @@ class RunWatch:
         return 0.0
 
     def checkpoints(self) -> list[Path]:
-        """Those of the first policy, oldest first."""
+        """Returns those of the first policy, oldest first."""
         return bookkeeping.checkpoints_in(self.run_dir.checkpoints_of(0, self.plan.num_policies))
 
     def env_steps_saved(self) -> int:

@@ -37,7 +37,7 @@ Settings = dict[str, Any]
 
 ZOO_FILE = PROGRAM.with_name("sb3_zoo.yaml")
 ZOO: dict[str, Settings] = yaml.safe_load(ZOO_FILE.read_text())
-"""By the task: the name of the environment without its version, "atari" for all of Atari."""
+"""Keys are tasks: the name of the environment without its version, or "atari" for all of Atari."""
 
 
 def settings_for(env: str) -> Settings | None:

@@ -16,7 +16,7 @@ _OLD = 1.5  # iterations; one is as it should be
 
 
 def env_start(num_ready: int, num_envs: int, seconds: float) -> str:
-    """How far the start of environments is. seconds: since it began."""
+    """Tells how far the start of environments is. seconds: since it began."""
     what = f"environments {num_ready:,} of {num_envs:,}"
     if num_ready == 0:
         return what

@@ -120,7 +120,7 @@ def name_of_rendezvous(store: Store, rank: int, size: int) -> str:
 
 
 def most_saved(store: Store, place: Place, own: SavedRun) -> SavedRun:
-    """Returns the newest of what the ranks have, and the id of the run. Raises UsageError for different runs."""
+    """Returns the newest of what the ranks have, and the id of the run. Raises UsageError where the runs differ."""
     keys = [f"saved/{rank}" for rank in range(place.size)]
     word = {"run_id": own.run_id, "env_steps": list(own.env_steps), "new_id": new_run_id(), "where": own.where}
     store.set(keys[place.rank], json.dumps(word))

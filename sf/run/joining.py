@@ -43,7 +43,8 @@ class Joined:
     store: Store | None = None
 
     def most_saved(self, env_steps: Sequence[int | None], run_id: str | None) -> tuple[Sequence[int | None], str]:
-        """Returns the newest env steps of each policy on any rank, and the id of the run. Raises UsageError."""
+        """Returns the newest env steps of each policy on any rank, and the id of the run. Raises UsageError where
+        ranks have different runs."""
         if self.store is None:
             return env_steps, run_id or new_run_id()
         where = f"{self.run_dir.path.absolute()} on {socket.gethostname()}"

@@ -1,4 +1,4 @@
-"""How much memory a run needs beside simulators and libraries, and which flags make each part of it smaller."""
+"""Computes the memory that a run needs beside simulators and libraries, and names the flags that reduce each part."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _MOST_PLACES = 20  # in the code of environments, of whose faults a traceback is
 
 
 class Source(Protocol):
-    """Who sends a report: a child process, or a part of a serial run."""
+    """Names the sender of a report: a child process, or a part of a serial run."""
 
     @property
     def name(self) -> str: ...

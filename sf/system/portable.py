@@ -1,4 +1,4 @@
-"""What Linux has and other systems may lack, on the way of a serial run: there, what stands in its place.
+"""Replaces, on other systems, what a serial run needs and only Linux has.
 
 macOS and Windows train in one process alone (`--serial true`), which needs no more than this.
 """

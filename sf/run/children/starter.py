@@ -6,7 +6,7 @@ What a dead child held is found in the shared tables: see `sf.shared.slots` and 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sf.run.children.living import Event, LivingChildren
 from sf.run.children.roles.role import Role, Start
@@ -33,12 +33,10 @@ class Starter:
         """Returns how often a child of that name has been started."""
         return self._starts[child.name]
 
-    def all_of(self, roles: Sequence[Role], is_interrupted: Callable[[], bool]) -> Iterator[Child]:
+    def all_of(self, roles: Sequence[Role]) -> Iterator[Child]:
         """Start all children of these roles, one after another."""
         for role in roles:
             for idx in range(role.count(self._memory.plan)):
-                if is_interrupted():
-                    return
                 yield self.start(role, idx)
 
     def start(self, role: Role, idx: int) -> Child:
@@ -90,7 +88,7 @@ class Replacer:
             memory.channels.reset()
             memory.pool.reset()  # tells of the free slots
             needed = [role for role in self._roles if not role.is_optional]
-            self._living.add(self._starter.all_of(needed, lambda: False))
+            self._living.add(self._starter.all_of(needed))
             return
         for one in dead:  # first the child itself: its victims need it
             role = self._living.role_of(one)

@@ -78,6 +78,7 @@ class Supervisor:
     def start(self, is_interrupted: Callable[[], bool]) -> None:
         """Start all children, some of them later: see `Role.starts_gradually`."""
         start_fork_servers()
+        self._started_one_at = time.monotonic()
         plan = self._memory.plan
         for role in self._roles:
             at_once = plan.num_cores if role.starts_gradually and plan.config.sampler.async_rl else role.count(plan)

@@ -1,4 +1,4 @@
-"""What a run says when it begins: that it resumes, and of its settings those that it chose or that cost speed."""
+"""Tells, when a run begins, that it resumes, and which settings it chose or cost speed."""
 
 from __future__ import annotations
 

@@ -31,7 +31,8 @@ def is_address(named: str) -> bool:
 
 
 def download(address: str) -> Path:
-    """Fetches hf:USER/NAME or hf:USER/NAME@REVISION into the cache of huggingface_hub. Raises ValueError."""
+    """Fetches hf:USER/NAME or hf:USER/NAME@REVISION into the cache of huggingface_hub. Raises UsageError for another
+    address, and ValueError where the file cannot be had."""
     match = re.fullmatch(rf"{_PREFIX}({_REPO})(?:@({_REVISION}))?", address, re.ASCII)
     if match is None:
         raise UsageError(f"{address} is no policy on the Hub: write hf:USER/NAME, or hf:USER/NAME@REVISION")
