@@ -135,7 +135,7 @@ class Run:
         with (
             Display(title, target, console, log=log.write) as display,
             said_to(display.say),
-            caught_signals() as signals,
+            caught_signals(second_interrupts=run.serial) as signals,  # where code of the user may hang in this process
         ):
             for sentence in startup_messages(self._plan, self._run_dir.path, self._resumed_steps):
                 say(sentence)

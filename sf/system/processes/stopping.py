@@ -41,9 +41,10 @@ class StopFlag:
 
 
 class Signals:
-    """`STOP_SIGNALS` as something to wait for."""
+    """`STOP_SIGNALS` as something to wait for. second_interrupts: a second one raises KeyboardInterrupt."""
 
-    def __init__(self) -> None:
+    def __init__(self, second_interrupts: bool = False) -> None:
+        self._second_interrupts = second_interrupts
         self.first: int | None = None  # number of the first signal
         self.is_urgent = False  # there was a second one
         self._first_at = 0.0
@@ -57,6 +58,9 @@ class Signals:
         elif now - self._first_at > _ONE_PRESS_S:
             self.is_urgent = True
         self._writer.send_bytes(b"")
+        if self.is_urgent and self._second_interrupts:
+            self._second_interrupts = False  # saving, which follows, is not broken off
+            raise KeyboardInterrupt
 
     def clear_wakeup(self) -> None:
         while self._reader.poll():
@@ -64,9 +68,9 @@ class Signals:
 
 
 @contextmanager
-def caught_signals() -> Iterator[Signals]:
-    """`STOP_SIGNALS` are only noted while this is open. SIGHUP is ignored where nohup has seen to that."""
-    signals = Signals()
+def caught_signals(second_interrupts: bool = False) -> Iterator[Signals]:
+    """`STOP_SIGNALS` are only noted while this is open, see `Signals`. SIGHUP is ignored where nohup has arranged it."""
+    signals = Signals(second_interrupts)
     caught = [s for s in STOP_SIGNALS if s != _HANG_UP or signal.getsignal(s) != signal.SIG_IGN]
     before = {signum: signal.signal(signum, signals.handle) for signum in caught}
     try:
