@@ -69,7 +69,7 @@ class Signals:
 
 @contextmanager
 def caught_signals(second_interrupts: bool = False) -> Iterator[Signals]:
-    """`STOP_SIGNALS` are only noted while this is open, see `Signals`. SIGHUP is ignored where nohup has arranged it."""
+    """`STOP_SIGNALS` are only noted while this is open, see `Signals`. SIGHUP stays ignored after nohup."""
     signals = Signals(second_interrupts)
     caught = [s for s in STOP_SIGNALS if s != _HANG_UP or signal.getsignal(s) != signal.SIG_IGN]
     before = {signum: signal.signal(signum, signals.handle) for signum in caught}
