@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import traceback
 from typing import ClassVar
 
@@ -62,6 +63,19 @@ class Encoder(MlpEncoder):
         return super().forward(obs)
 
 
+class Hanging(Identity):
+    num_steps = 0
+
+    def step(self, action):
+        Hanging.num_steps += 1
+        if Hanging.num_steps == 700:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1.2)  # launchers repeat a signal at once: that is no second one
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(60)
+        return super().step(action)
+
+
 def test_what_fails_in_an_environment_is_raised_with_all_that_led_to_it_and_the_run_is_saved(tmp_path):
     register_env("failing", Failing)
     register_encoder("serial_encoder")(Encoder)
@@ -79,6 +93,13 @@ def test_ctrl_c_ends_it_in_the_middle_of_a_batch_and_it_is_saved(tmp_path):
     run.send_signal(signal.SIGINT)
     assert run.wait(timeout=30) == 130
     assert weights(tmp_path / "toy_identity")
+
+
+def test_a_second_ctrl_c_ends_an_environment_that_hangs_and_the_run_is_saved(tmp_path):
+    register_env("hanging", Hanging)
+    with pytest.raises(KeyboardInterrupt):
+        train_here(tmp_path, *ONE, "--serial", "true", env="hanging")
+    assert weights(tmp_path / "hanging")
 
 
 @pytest.mark.long
