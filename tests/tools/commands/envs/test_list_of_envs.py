@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -130,6 +131,6 @@ def test_what_an_environment_prints_is_not_in_the_list(capfd, monkeypatch, own_e
 
 def test_a_reader_that_leaves_early_is_no_error_and_torch_is_not_imported():
     code = "import sys, sf.tools.commands.envs.command as c; c.find(None); assert 'torch' not in sys.modules; c.main()"
-    bash = ["bash", "-o", "pipefail", "-c", f'{sys.executable} -c "{code}" | head -1']
+    bash = ["bash", "-o", "pipefail", "-c", f'{shlex.quote(sys.executable)} -c "{code}" | head -1']
     done = subprocess.run(bash, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
