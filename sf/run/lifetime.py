@@ -189,6 +189,9 @@ class Run:
             raise self._supervisor.failure from self._hooks.error
         if self._hooks.error is not None:
             raise self._hooks.error
+        without_episode = self._progress.without_episode(self._plan.spec.time_limit)
+        if without_episode is not None:
+            display.say(without_episode)
         return summary
 
     def _watch(

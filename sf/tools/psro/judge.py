@@ -123,11 +123,14 @@ class ByMatches:
         self._config = config
         self._say = say
         self._num_matches = num_matches
+        self._time_limit = spec.time_limit
         self._random = Opponent(RANDOM, config.run.env, config.environment, spec.native_obs_space, spec.action_space)
 
     def payoffs(self, name: str, players: Mapping[str, Checkpoint | None], others: Sequence[str]) -> list[float]:
         found = []
-        watch = EndlessWatch(self._say, OF_SEVERAL_AGENTS)  # anew: a response was trained since the last matches
+        watch = EndlessWatch(
+            self._say, OF_SEVERAL_AGENTS, lambda: self._time_limit
+        )  # anew: a response was trained since the last matches
         for number, other in enumerate(others):
             seed = env_seed(self._config.run.seed, _SEED_KEY, len(others), number)
             both = {each: players[each] or self._random for each in (name, other)}

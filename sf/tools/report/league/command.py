@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import tyro
 
 from sf.config.input_file import is_file
+from sf.envs import describe
 from sf.envs.field_types import require
 from sf.evaluation.endless import OF_SEVERAL_AGENTS, EndlessWatch
 from sf.tools.commands import cli
@@ -245,7 +246,11 @@ class _Progress:
 
     def __init__(self, tournament: Tournament) -> None:
         self._num_pairs = len(tournament.pairs)
-        self._endless = EndlessWatch(cli.say_below_progress, OF_SEVERAL_AGENTS)
+        self._endless = EndlessWatch(
+            cli.say_below_progress,
+            OF_SEVERAL_AGENTS,
+            lambda: describe(tournament.task.env, tournament.task.options).time_limit,
+        )
 
     def __call__(self, number: int, pair: tuple[str, str], done: int, total: int) -> None:
         if sys.stderr.isatty():
