@@ -104,7 +104,6 @@ class Place:
             return run
         return run.replace(
             seed=(run.run.seed + _SEED_STRIDE * self.rank) % 2**32,
-            with_wandb=False,
             with_pbt=False,
             stop_at_return=None,
             save_milestones_sec=0,
