@@ -176,6 +176,4 @@ def require_can_be_ranked(config: Config, place: Place) -> None:
     }
     for what, is_asked in reasons.items():
         if is_asked:
-            raise UsageError(
-                f"there is no training on several ranks with {what}: leave it out, or train with one learner"
-            )
+            raise UsageError(f"several learners cannot train with {what}: leave it out, or use one learner")

@@ -68,7 +68,7 @@ def _train(rank: Joined, on_record: OnRecord | None) -> dict[str, Any]:
             plan = dataclasses.replace(plan, config=plan.config.replace(init_from=config.run.init_from))
         initial = initial_weights.initial_checkpoints(plan, new)
         for path in left_behind(run_dir.path):
-            say(f"{path} is an earlier run: the start that was to overwrite it was killed, so move or delete it")
+            say(f"{path} is an earlier run, left there when a start that overwrites it was killed: move or delete it")
         earlier = run_dir.prepare(config, run_id)
         if not earlier.is_aside:
             rank.mark.set()

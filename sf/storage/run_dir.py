@@ -117,7 +117,7 @@ class RunDir:
             return None
         flags = presets.parse(presets.read(self.config), str(self.config))
         if "env" not in flags:
-            raise ValueError(f"{self.config} names no env, so it is not the configuration of a run")
+            raise ValueError(f"{self.config} is not the configuration of a run: it has no env")
         return _readable(flags, self.config)
 
     def saved_id(self) -> str | None:
@@ -158,7 +158,7 @@ class RunDir:
             left_over = _left_over_beside(self.config)
             if not is_run and self.path.exists() and set(self.path.iterdir()) - left_over:
                 raise ValueError(
-                    f"{self.path} exists and holds no config.yaml, so it is not a run: name another --experiment"
+                    f"{self.path} exists and is not a run (it has no config.yaml): name another --experiment"
                 )
             earlier = EarlierRun(self.path, config.run.restart_behavior if is_run else "resume")
             try:
