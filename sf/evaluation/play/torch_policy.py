@@ -50,7 +50,7 @@ class TorchPolicy(Policy):
         except RuntimeError as error:
             reason = " ".join(str(error).split())
             raise UsageError(
-                f"{name} does not hold the network that it describes: take another one ({reason})"
+                f"{name} has weights that do not fit its configuration ({reason}): name another checkpoint"
             ) from None
         self._actors = self.actors(1, seed)
 

@@ -75,7 +75,7 @@ def judge_of(config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str
 
     utility = load(config.run.env, config.environment.kwargs, seed=0).game.get_type().utility.name
     if utility != "ZERO_SUM":
-        raise UsageError(f"env is {config.run.env}, which is no zero-sum game: mixtures of its players solve nothing")
+        raise UsageError(f"env is {config.run.env}, which is not a zero-sum game: sf-psro solves zero-sum games only")
     state_size = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space)).state_size
     try:
         require_no_memory(state_size, "a best response")

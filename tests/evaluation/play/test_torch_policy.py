@@ -162,7 +162,7 @@ def test_a_policy_is_loaded_from_a_run_or_from_a_file(tmp_path):
     new.write_bytes(new.read_bytes()[:-1] + b"x")
     said = []
     assert load_policy(tmp_path / "run", say=said.append).name == str(old)
-    assert "not whole" in said[0]
+    assert "checksum" in said[0]
     assert new.exists()  # a reader moves nothing
 
 
@@ -193,7 +193,7 @@ def test_a_best_checkpoint_that_a_run_replaces_while_it_is_read_gives_way_to_the
         (lambda path: load_policy(path, "best"), "no best checkpoint"),
         (lambda path: load_policy(path, policy_id="a"), "policy_id is 'a'"),
         (lambda path: load_policy(path, device="tpu"), "device is 'tpu'"),
-        (load_policy, "no whole checkpoint"),
+        (load_policy, "no complete checkpoint"),
     ],
 )
 def test_what_is_not_there_is_said(tmp_path, make, message):

@@ -149,8 +149,8 @@ def _record_of(named: str) -> Path:
     path = Path(named) / record.NAME
     if not is_file(path):
         raise ValueError(
-            f"{named} has no {record.NAME}, so it is no run that trains against its past selves, nor the results of a "
-            "tournament: name one, or at least two players for a tournament"
+            f"{named} has no {record.NAME}: name a run with --past_share, the --results of a tournament, or at least "
+            "two players for a new tournament"
         )
     return path
 
@@ -210,8 +210,8 @@ def _task(flags: LeagueFlags) -> Any:
         found = contest_in(flags.env, flags.players, flags.override)
     else:
         raise ValueError(
-            f"{', '.join(flags.players)}: none of them is a trained policy, which says what is played: name one, such "
-            "as a run, or --env"
+            f"{', '.join(flags.players)}: none of them is a trained policy, so the environment is not known: add "
+            "--env, or a trained policy such as a run"
         )
     return EvaluationTask(
         env=found.config.run.env,
