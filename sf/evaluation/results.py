@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,14 @@ _OF_ALL = (("return", "episode_return"), ("num_steps", "num_steps"), ("num_frame
 def named_apart(name: str, taken: Container[str]) -> str:
     """The name under which an environment's own statistic is shown: with `stats/` before one that is taken."""
     return f"stats/{name}" if name in taken else name
+
+
+class Result(NamedTuple):
+    """How an agent of a policy fared against one of an opponent. points: 1 for a win, 0.5 for a draw, 0 for a loss."""
+
+    match_idx: int
+    agent_idx: int  # of the policy
+    points: float
 
 
 @dataclass
@@ -59,19 +68,22 @@ class Evaluation:
         return statistics(scores, match_idxs) if scores else None
 
     def win_rate(self, policy_idx: int, *opponent_idxs: int) -> Statistics | None:
-        """Computes the win rate of the policy against these opponents, or against all others if none is named.
+        """Computes the win rate of the policy, see `results_against`. None where they never met."""
+        return win_rate(self.results_against(policy_idx, *opponent_idxs))
 
-        One result for each two agents of theirs in a match: 1 for the higher score in it, see `scores_of_matches`, 0.5
-        for the same, 0 for the lower one. None where they never met.
+    def results_against(self, policy_idx: int, *opponent_idxs: int) -> list[Result]:
+        """Returns the results of the policy against these opponents, or against all others if none is named.
+
+        One for each two agents of theirs in a match: the higher score in it wins, see `scores_of_matches`.
         """
-        results, match_idxs = [], []
-        for match_idx, agents in self.scores_of_matches().items():
-            for own in (score for policy, score in agents.values() if policy == policy_idx):
-                for policy, score in agents.values():
-                    if policy != policy_idx and (not opponent_idxs or policy in opponent_idxs):
-                        results.append(0.5 + 0.5 * ((own > score) - (own < score)))
-                        match_idxs.append(match_idx)
-        return rate_statistics(results, match_idxs) if results else None
+        return [
+            Result(match_idx, agent_idx, 0.5 + 0.5 * ((own > score) - (own < score)))
+            for match_idx, agents in self.scores_of_matches().items()
+            for agent_idx, (own_policy, own) in agents.items()
+            if own_policy == policy_idx
+            for policy, score in agents.values()
+            if policy != policy_idx and (not opponent_idxs or policy in opponent_idxs)
+        ]
 
     def share_won(self, policy_idx: int, *opponent_idxs: int) -> Statistics | None:
         """`win_rate` against these, or all others; where it met none, of its episodes' statistic `won`, with which an
@@ -100,6 +112,11 @@ class Evaluation:
 
     def _of(self, policy_idx: int) -> list[Played]:
         return [episode for episode in self.episodes if episode.policy_idx == policy_idx]
+
+
+def win_rate(results: Sequence[Result]) -> Statistics | None:
+    """Returns None without a result."""
+    return rate_statistics([r.points for r in results], [r.match_idx for r in results]) if results else None
 
 
 def _statistics(name: str, values: Sequence[float], match_idxs: Sequence[int]) -> Statistics:

@@ -49,7 +49,7 @@ class ExportFlags:
     """Licence of the weights, for the card: mit, apache-2.0, cc-by-4.0 and others, as the Hub spells them."""
 
     episodes: int = 100
-    """Episodes for the score in the card."""
+    """Episodes for the score in the card, and in games of several agents as many more against random moves."""
 
     deterministic: bool = False
     """Score the most probable actions. false: sample actions, as in training."""
@@ -125,7 +125,8 @@ def _write_file(out: Path, file: Path, saved: Checkpoint) -> None:
 
 def _share(flags: ExportFlags, folder: Path | None, file: Path, saved: Checkpoint) -> None:
     """The policy for others: as a folder, as the card of its run, on the Hub. What is wrong is said before it plays."""
-    from sf.evaluation.statistics import mean_text  # noqa: PLC0415
+    from sf.evaluation.results import win_rate  # noqa: PLC0415
+    from sf.evaluation.statistics import interval_text, mean_text  # noqa: PLC0415
     from sf.storage import output_file  # noqa: PLC0415
     from sf.storage.zoo import hub  # noqa: PLC0415
     from sf.tools.export.policy_folder import INSTEAD_OF_CARD, ScoredPolicy, card_of_run, require_folder  # noqa: PLC0415
@@ -137,6 +138,8 @@ def _share(flags: ExportFlags, folder: Path | None, file: Path, saved: Checkpoin
         hub.require_upload(flags.hub, flags.private)
     scored = ScoredPolicy.of(saved, file, flags.precision, flags.episodes, flags.deterministic, cli.EpisodeProgress())
     print(f"{file}: mean return {mean_text(scored.statistics['return'])}")
+    if (won := win_rate(scored.against_random)) is not None:
+        print(f"win rate against random moves: {won.mean:.1%} ({interval_text(won, '.1%')})")
     if card is not None:
         # Whoever names the run alone plays the latest of all its policies.
         is_run = flags.checkpoint == "latest" and saved.state["config"].get("num_policies", 1) == 1

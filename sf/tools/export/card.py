@@ -14,6 +14,7 @@ import yaml
 
 from sf.config import Config, presets
 from sf.config.older import BEFORE_THE_FLAG
+from sf.evaluation.results import Result, win_rate
 from sf.evaluation.statistics import Statistics, interval_text
 from sf.metrics.readable import clock, number
 from sf.storage.run_dir import NOT_SAVED
@@ -26,12 +27,16 @@ _UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Score:
-    """Episodes of the policy. statistics: by name, with those of the return. command: that plays the same again."""
+    """Episodes of the policy. statistics: by name, with those of the return. command: that plays the same again.
+
+    against_random: results against random moves; none in an environment of one agent, or where nobody wins.
+    """
 
     statistics: Mapping[str, Statistics]
     deterministic: bool
     num_agents: int
     command: str
+    against_random: Sequence[Result]
 
 
 @dataclass(frozen=True)
@@ -90,18 +95,13 @@ def changed_flags(
 
 
 def _front_matter(subject: Subject, score: Score, env: str, title: str) -> str:
-    returned = score.statistics["return"]
+    returned, won = score.statistics["return"], win_rate(score.against_random)
+    metrics: dict[str, Any] = {} if won is None else {"win_rate_against_random": round(won.mean, 4)}
+    metrics["mean_reward"] = f"{number(returned.mean)} +/- {number(returned.std)}"
     result = {
         "task": {"type": "reinforcement-learning", "name": "reinforcement-learning"},
         "dataset": {"name": env, "type": env},
-        "metrics": [
-            {
-                "type": "mean_reward",
-                "name": "mean_reward",
-                "value": f"{number(returned.mean)} +/- {number(returned.std)}",
-                "verified": False,
-            }
-        ],
+        "metrics": [{"type": name, "name": name, "value": value, "verified": False} for name, value in metrics.items()],
     }
     matter = {
         "library_name": "sf-appo",
@@ -117,12 +117,18 @@ def _front_matter(subject: Subject, score: Score, env: str, title: str) -> str:
 def _facts(subject: Subject, score: Score) -> list[tuple[str, str]]:
     env_steps = subject.state["env_steps"]
     frames = f" ({env_steps * subject.frameskip:,} frames)" if subject.frameskip > 1 else ""
-    returned = score.statistics["return"]
-    interval = "" if returned.low is None else f" (95 % interval: {interval_text(returned)})"
+    returned, won = score.statistics["return"], win_rate(score.against_random)
+    if won is None:
+        interval = "" if returned.low is None else f" (95 % interval: {interval_text(returned)})"
+        scored = ("mean return", f"{number(returned.mean)}{interval}")
+    else:
+        counts = "{} won, {} drawn, {} lost".format(*_counts(score.against_random))
+        interval = "" if won.low is None else f" (95 % interval: {interval_text(won, '.1%')})"
+        scored = ("win rate against random moves", f"{won.mean:.1%}{interval}: {counts}")
     return [
         ("environment", f"`{subject.state['config']['env']}`"),
         ("env steps", f"{env_steps:,}{frames}"),
-        ("mean return", f"{number(returned.mean)}{interval}"),
+        scored,
         ("episodes", f"{returned.num}, {_manner(score)}"),
         ("weights", subject.weights),
     ]
@@ -173,9 +179,35 @@ def _evaluation(score: Score) -> str:
     heads = ("", "mean", "95 % interval", "median", "std", "min", "max")
     with_itself = " The policy plays all agents of a match, so what one wins another may lose." * (score.num_agents > 1)
     return (
-        f"## Score\n\n```bash\n{score.command}\n```\n\n{score.statistics['return'].num} episodes, {_manner(score)}. "
-        f"The interval is of the mean.{with_itself}\n\n{_table(heads, rows)}"
+        f"## Score\n\n{_against_random(score)}```bash\n{score.command}\n```\n\n"
+        f"{score.statistics['return'].num} episodes, {_manner(score)}. The interval is of the mean.{with_itself}\n\n"
+        f"{_table(heads, rows)}"
     )
+
+
+def _against_random(score: Score) -> str:
+    results = score.against_random
+    if not results:
+        return ""
+    seats: dict[str, list[Result]] = {"all": list(results)}
+    for result in sorted(results, key=lambda result: result.agent_idx):
+        seats.setdefault(str(result.agent_idx), []).append(result)
+    rows = []
+    for seat, of_seat in seats.items():
+        won = win_rate(of_seat)
+        assert won is not None
+        rows.append((seat, *map(str, _counts(of_seat)), f"{won.mean:.1%}", interval_text(won, ".1%")))
+    counted = " Each agent of the policy is compared with each random one." * (score.num_agents > 2)
+    return (
+        f"```bash\n{score.command} --against random\n```\n\n"
+        f"{len({result.match_idx for result in results})} matches against random moves, {_manner(score)}. A draw is "
+        f"half a win.{counted}\n\n{_table(('seat', 'won', 'drawn', 'lost', 'win rate', '95 % interval'), rows)}\n\n"
+    )
+
+
+def _counts(results: Sequence[Result]) -> tuple[int, ...]:
+    """Wins, draws and losses."""
+    return tuple(sum(result.points == points for result in results) for points in (1.0, 0.5, 0.0))
 
 
 def _limits(subject: Subject, env: str) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sf import envs
 from sf.envs import EnvSpec
 from sf.evaluation.play.named_checkpoint import config_of, find_checkpoint
+from sf.evaluation.play.opponents import RANDOM, Opponent
+from sf.evaluation.results import Result
 from sf.evaluation.statistics import Statistics
 from sf.evaluation.task import EvaluationTask, evaluate
 from sf.metrics.system_info import read_starts
@@ -32,14 +34,16 @@ _DEPTH = 4  # folders around a checkpoint, among which is its run
 class ScoredPolicy:
     """A policy without what only training needs, and what its episodes have shown.
 
-    run: that the policy comes from; None if its files are not around it. settings: of the evaluation, as flags of
-    `sf-eval`.
+    run: that the policy comes from; None if its files are not around it. against_random: results against random moves;
+    none in an environment of one agent, or if every match is a draw, as where agents share their rewards. settings: of
+    the evaluation, as flags of `sf-eval`.
     """
 
     policy: Checkpoint
     precision: Precision
     run: RunDir | None
     statistics: dict[str, Statistics]
+    against_random: list[Result]
     spec: EnvSpec
     deterministic: bool
     settings: tuple[str, ...]
@@ -74,12 +78,14 @@ class ScoredPolicy:
         statistics = evaluate(task, on_progress).statistics(0)
         if not statistics:
             raise ValueError(f"{file} was not evaluated, because its agents joined no match: the card needs a score")
+        results = _against_random(task, spec, on_progress) if spec.num_agents > 1 else []
         settings = ("--episodes", str(num_episodes), "--num_workers", str(num_workers))
         return cls(
             policy=policy,
             precision=precision,
             run=next((RunDir(parent) for parent in list(file.parents)[:_DEPTH] if _is_run(RunDir(parent))), None),
             statistics=statistics,
+            against_random=results if any(result.points != 0.5 for result in results) else [],
             spec=spec,
             deterministic=deterministic,
             settings=(*settings, *(("--deterministic", "true") if deterministic else ())),
@@ -98,11 +104,18 @@ class ScoredPolicy:
             license=license,
         )
         command = shlex.join(["sf-eval", address, *self.settings])
-        return card(subject, Score(self.statistics, self.deterministic, self.spec.num_agents, command))
+        score = Score(self.statistics, self.deterministic, self.spec.num_agents, command, self.against_random)
+        return card(subject, score)
 
     def files(self, address: str, license: str | None) -> dict[str, bytes]:
         """The folder, by name."""
         return contents(self.policy, self.card(address, license))
+
+
+def _against_random(task: EvaluationTask, spec: EnvSpec, on_progress: Callable[[int, int], None]) -> list[Result]:
+    """Plays what `sf-eval --against random` plays."""
+    opponent = Opponent(RANDOM, task.env, task.options, spec.native_obs_space, spec.action_space)
+    return evaluate(replace(task, players={**task.players, RANDOM: opponent}), on_progress).results_against(0, 1)
 
 
 def require_folder(folder: Path) -> None:

@@ -13,7 +13,7 @@ from untrained import untrained
 
 from sf import load_policy
 from sf.config import Config
-from sf.evaluation.play.episodes import Played
+from sf.evaluation.play.episodes import Played, make_lineups
 from sf.evaluation.results import Evaluation
 from sf.storage import checkpoint
 from sf.storage.run_dir import RunDir
@@ -36,11 +36,12 @@ START = {
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    """A run directory, as if it had been trained."""
+def run(tmp_path, monkeypatch, request):
+    """A run directory, as if it had been trained; of the environment that a test names as its parameter."""
     monkeypatch.chdir(tmp_path)
     directory = RunDir(Path("train_dir/mine"))
-    saved = untrained("toy_identity", seed=3, rollout=16, train_dir="/home/ann/runs")
+    env = getattr(request, "param", "toy_identity")
+    saved = untrained(env, seed=3, rollout=16, train_dir="/home/ann/runs")
     saved.tensors["optimizer/step"] = torch.zeros(())
     checkpoint.save(directory.checkpoints, saved, 1234, keep=1)
     directory.config.write_text(yaml.safe_dump(json.loads(json.dumps(saved.state["config"]))))
@@ -96,6 +97,55 @@ def test_a_folder_plays_like_the_run_and_its_card_says_how_it_came_to_be(run, st
     ]
     assert [text for text in said if text not in body] == []
     assert START["host"] not in body
+
+
+@pytest.mark.parametrize("run", ["toy_match_rps"], indirect=True)
+@pytest.mark.parametrize("has_winners", [True, False])
+def test_the_card_of_a_game_has_the_win_rate_against_random_moves_by_seat(run, has_winners, status_of, monkeypatch):
+    def evaluate(task, on_progress):
+        """The policy wins in seat 0, and in seat 1 there is a draw; without winners all agents share their rewards."""
+        lineups = make_lineups(len(task.players), 2, task.num_episodes, task.seed)
+        won = [float(has_winners and tuple(lineup) == (0, 1)) for lineup in lineups]
+        scores = [(score, -score if has_winners else score) for score in won]
+        return Evaluation(
+            task.objective,
+            [
+                Played(match, agent, int(lineup[agent]), scores[match][agent], 8, 8, {})
+                for match, lineup in enumerate(lineups)
+                for agent in range(2)
+            ],
+        )
+
+    monkeypatch.setattr(policy_folder, "evaluate", evaluate)
+    assert status_of(export.main, run, "--out", "mine", "--episodes", "8", "--deterministic", "true") == 0
+    matter, body = front_matter(Path("mine", CARD).read_text())
+    [result] = matter["model-index"][0]["results"]
+    metrics = {metric["type"]: metric["value"] for metric in result["metrics"]}
+    if not has_winners:
+        assert list(metrics) == ["mean_reward"]
+        assert "| mean return | 0.00 |" in body
+        assert "random" not in body
+        return
+    assert metrics == {"win_rate_against_random": 0.75, "mean_reward": "0.00 +/- 0.00"}
+    assert "75.0% (95 % interval: 40.9% to 92.9%): 4 won, 4 drawn, 0 lost" in body
+    assert [line[:30] for line in body.splitlines() if line.startswith(("| all", "| 0", "| 1"))] == [
+        "| all | 4 | 4 | 0 | 75.0% | 40",
+        "| 0 | 4 | 0 | 0 | 100.0% | 51.",
+        "| 1 | 0 | 4 | 0 | 50.0% | 15.0",
+    ]
+    assert "mean return" not in body
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("run", ["toy_match_rps"], indirect=True)
+def test_the_command_in_the_card_of_a_game_gives_its_win_rate(run, status_of):
+    assert status_of(export.main, run, "--out", "mine", "--episodes", "7") == 0
+    text = Path("mine", CARD).read_text()
+    [typed] = [line for line in text.splitlines() if line.endswith("--against random")]
+    assert status_of(evaluate.main, *shlex.split(typed)[1:], "--json", "score.json") == 0
+    matter, _ = front_matter(text)
+    value = matter["model-index"][0]["results"][0]["metrics"][0]["value"]
+    assert value == round(json.loads(Path("score.json").read_text())["win_rate"], 4)
 
 
 @pytest.mark.long
