@@ -127,8 +127,13 @@ def settled_means(records: Sequence[Mapping[str, float]], flags: Mapping[str, An
     """The latest mean of each kind over enough episodes."""
     means: dict[str, float] = {}
     for record in settled(records, flags):
-        means.update({name: value for name, value in record.items() if _prefix_of_mean(name) is not None})
+        means.update(episode_means(record))
     return means
+
+
+def episode_means(record: Mapping[str, float]) -> dict[str, float]:
+    """The numbers of a record that are over episodes."""
+    return {name: value for name, value in record.items() if _prefix_of_mean(name) is not None}
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -114,6 +114,14 @@ def test_the_panel_is_a_whole_box_at_any_width(width, case):
     assert not any("…" in line for line in lines)
 
 
+@pytest.mark.parametrize("width", [60, 62, 79])
+def test_a_narrow_panel_keeps_its_bars(width):
+    rows = [line for line in shown(terminal(width)) if "busy" in line and "cores" in line]
+    assert [row.split()[1] for row in rows] == ["rollout", "policy", "learner"]
+    assert 2 * rows[1].count("━") > rows[2].count("━") / 2 > 5  # 41 % and 100 %
+    assert not any("…" in row for row in shown(terminal(width)))
+
+
 def test_the_panel_has_every_figure_that_matters():
     text = " ".join(" ".join(line.strip("│ ").split()) for line in shown(terminal(80)))
     for words in (

@@ -24,6 +24,7 @@ from sf.metrics.readable import clock, number, rate, rounded
 _MAX_WIDTH = 110  # wider lines are hard to read
 _CURVE_WIDTH = 24
 _CURVE_POINTS = 512
+_WIDTH_OF_PARTS = 76  # columns, from which on the time of each part takes one line
 _BLOCKS, _ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
 _TRAINING = {  # label by name
     "loss": "train/loss",
@@ -91,7 +92,8 @@ class Curve:
             self._records_per_point *= 2
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        yield Text(sparkline(self.points, _ASCII_BLOCKS if options.ascii_only else _BLOCKS), style="green", end="")
+        blocks = _ASCII_BLOCKS if options.ascii_only else _BLOCKS
+        yield Text(sparkline(self.points, blocks, min(_CURVE_WIDTH, options.max_width)), style="green", end="")
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -99,24 +101,24 @@ def _mean(values: Sequence[float]) -> float:
     return sum(value / len(values) for value in values)
 
 
-def sparkline(values: list[float], blocks: str = _BLOCKS) -> str:
-    """At most _CURVE_WIDTH characters, from the lowest value to the highest. Infinite ones and NaN are left out."""
+def sparkline(values: list[float], blocks: str = _BLOCKS, width: int = _CURVE_WIDTH) -> str:
+    """At most `width` characters, from the lowest value to the highest. Infinite ones and NaN are left out."""
     known = np.array(values)[np.isfinite(values)]
     if not known.size:
         return ""
     known /= np.abs(known).max() or 1.0  # sums and differences of the largest numbers would not be finite
-    means = [part.mean() for part in np.array_split(known, min(len(known), _CURVE_WIDTH))]
+    means = [part.mean() for part in np.array_split(known, min(len(known), width))]
     low, high = min(means), max(means)
     scale = (len(blocks) - 1) / (high - low) if high > low else 0.0
     return "".join(blocks[round((mean - low) * scale)] for mean in means)
 
 
 def panel(title: str, record: dict[str, Any], outlook: Outlook, target: Target, curve: Curve) -> RenderableType:
-    """For terminals of at least 80 columns. Where one is too low, the bottom is cut off."""
+    """For terminals of at least 60 columns. Where one is too low, the bottom is cut off."""
     parts: list[RenderableType] = [
         _facts(_progress(record, outlook, target, curve)),
         _facts(_health(record, outlook)),
-        *([_parts(outlook.load)] if outlook.load else []),
+        *([_Parts(outlook.load)] if outlook.load else []),
         _facts([("bottleneck", outlook.bottleneck)]),
     ]
     if outlook.last_events[1:]:
@@ -217,13 +219,23 @@ def _training(record: dict[str, Any]) -> RenderableType:
     return Columns(words, padding=(0, 2)) if words else "-"
 
 
-def _parts(load: Load) -> Table:
+@dataclass(frozen=True)
+class _Parts:
     """Shows how each part spends its time, and how many cores it keeps busy."""
+
+    load: Load
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        yield _parts(self.load, options.max_width < _WIDTH_OF_PARTS)
+
+
+def _parts(load: Load, is_narrow: bool) -> Table:
+    """is_narrow: what a part waits for is below its bar, and not beside it."""
     table = Table.grid(padding=(0, 1), pad_edge=False, expand=True)
     table.add_column(style="cyan", no_wrap=True, min_width=10)
     table.add_column(no_wrap=True, justify="right")
     table.add_column(ratio=1)
-    for _ in range(2):
+    for _ in range(1 if is_narrow else 2):
         table.add_column(no_wrap=True)
     of_rollout = f"{_percent(load.rollout_wait)} for actions, {_percent(load.slot_wait)} for slots"
     for role, busy, waits in (
@@ -231,8 +243,10 @@ def _parts(load: Load) -> Table:
         ("policy", load.policy_busy, f"{_percent(load.policy_wait)} for requests"),
         ("learner", load.learner_busy, f"{_percent(load.learner_wait)} for data"),
     ):
-        bar = ProgressBar(1.0, busy)
-        table.add_row(role, f"{_percent(busy)} busy", bar, f"waits {waits}", f"{load.cores[role]:.1f} cores")
+        beside, below = ([], [f"waits {waits}"]) if is_narrow else ([f"waits {waits}"], [])
+        table.add_row(role, f"{_percent(busy)} busy", ProgressBar(1.0, busy), *beside, f"{load.cores[role]:.1f} cores")
+        if below:
+            table.add_row("", "", *below)
     return table
 
 

@@ -19,7 +19,7 @@ def draw(title: str, iterations: Sequence[Iteration]) -> Figure:
     from matplotlib.figure import Figure  # noqa: PLC0415  an extra
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
 
-    from sf.tools.report.style import house_style, log_scale  # noqa: PLC0415
+    from sf.tools.report.style import house_style, log_scale, tidy_numbers  # noqa: PLC0415
 
     with house_style():
         figure = Figure(figsize=(13.0, 3.8), layout="constrained")
@@ -27,6 +27,7 @@ def draw(title: str, iterations: Sequence[Iteration]) -> Figure:
         _draw_exploitability(curve, iterations)
         if any(each.exploitability for each in iterations):
             log_scale(curve)
+        tidy_numbers(curve)
         payoffs = payoff_table([each.payoffs for each in iterations])
         largest = max(float(np.abs(payoffs).max()), 1e-9)
         image = table.imshow(payoffs, cmap="RdBu", vmin=-largest, vmax=largest)

@@ -19,6 +19,8 @@ from sf.storage.run_records import is_number
 _EVALUATION = re.compile(r"(policy_\d+/)?eval/")
 NUM_POINTS = 400  # of a line: more than one sees
 CONFIDENCE = "its 95 % confidence interval (Student's t)"
+PLUS_MINUS = "±: half of the 95 % confidence interval of the mean over runs (Student's t)"
+_SAME_END = 0.02  # of the axis: runs whose ends are no further apart have ended together
 
 
 class Curve(NamedTuple):
@@ -100,12 +102,23 @@ def band(lines: Sequence[Curve], window: float, num_points: int = NUM_POINTS) ->
     """The mean over runs at each point of a common axis, with a 95 % confidence interval for that of all seeds.
 
     The axis begins where every run has a value, and goes on to the end of the longest: beyond the end of a run the mean
-    is that of the others (`num_runs`). The interval is mean +- t s / sqrt(S) with Student's t of S - 1 degrees of
-    freedom: right for few seeds, where a bootstrap is too narrow. It is not known where all runs have the same value.
-    lines: none of them empty.
+    is that of the others (`num_runs`). Runs of the same length end a few steps apart, so a run that ends just before
+    the longest keeps its last value up to there. lines: none of them empty.
     """
     x = np.linspace(max(line.x[0] for line in lines), max(line.x[-1] for line in lines), num_points)
-    y = np.stack([running_mean(line, x, window) for line in lines])  # [S, P]
+    ends = [line.x[-1] if x[-1] - line.x[-1] <= _SAME_END * x[-1] else x[-1] for line in lines]
+    y = np.stack([running_mean(line, np.minimum(x, end), window) for line, end in zip(lines, ends, strict=True)])
+    mean, error, num_runs = mean_over_runs(y)
+    return Band(x, mean, mean - error, mean + error, num_runs)
+
+
+def mean_over_runs(y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns the mean over runs, half of its 95 % confidence interval, and how many runs have a value; all [P].
+
+    The interval is mean +- t s / sqrt(S) with Student's t of S - 1 degrees of freedom: right for few seeds, where a
+    bootstrap is too narrow. It is NaN where fewer than two runs have a value, or all have the same. y: [S, P], NaN
+    where a run has no value.
+    """
     is_there = ~np.isnan(y)
     num_runs = is_there.sum(0)
     mean = np.where(is_there, y, 0.0).sum(0) / num_runs
@@ -113,8 +126,7 @@ def band(lines: Sequence[Curve], window: float, num_points: int = NUM_POINTS) ->
     with np.errstate(divide="ignore", invalid="ignore"):
         error = t_quantile(num_runs - 1) * np.sqrt(squares.sum(0) / (num_runs - 1) / num_runs)
     is_constant = np.nanmax(y, axis=0) - np.nanmin(y, axis=0) <= ROUNDING * np.nanmax(np.abs(y), axis=0)
-    error = np.where(is_constant, np.nan, error)  # a single run is constant, too
-    return Band(x, mean, mean - error, mean + error, num_runs)
+    return mean, np.where(is_constant, np.nan, error), num_runs  # a single run is constant, too
 
 
 def _integral(line: Curve, until: np.ndarray) -> np.ndarray:

@@ -90,7 +90,11 @@ def key_figures(run: Run, summary: Mapping[str, Any] | None) -> list[tuple[str, 
     figures.append(("episodes", count(over_all_starts(remaining, "episodes")), _faults(all_records)))
     if returns:
         best, final = max(returns, key=lambda record: record["mean_return"]), returns[-1]
-        spread = f"deviation {four_digits(final['std_return'])}" if is_number(final.get("std_return")) else ""
+        spread = (
+            f"standard deviation of episodes {four_digits(final['std_return'])}"
+            if is_number(final.get("std_return"))
+            else ""
+        )
         figures.append(("last return", four_digits(final["mean_return"]), spread))
         figures.append(("best return", four_digits(best["mean_return"]), f"at {count(best.get('env_frames'))} frames"))
     return figures

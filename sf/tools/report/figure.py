@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 
 from sf.metrics.readable import four_digits
 from sf.storage.text_files import plain
-from sf.tools.report.curves import CONFIDENCE, Band, Curve, band, curve
+from sf.tools.report.curves import CONFIDENCE, PLUS_MINUS, Band, Curve, band, curve
 from sf.tools.report.groups import group
 from sf.tools.report.runs import Run
 from sf.tools.report.style import MOST_STYLES, house_style, tidy_numbers, x_unit
@@ -27,6 +27,7 @@ _INSIDE = 2.2  # of that height, what is within its axes: the layout divides hei
 _ROW_HEIGHT = 0.16  # of a line of text in a legend or the caption, in inches
 _LABEL_WIDTH = 40  # characters; longer labels, or more lines than these, go below the panel
 _LINES_INSIDE = 6
+_PEAKS = 0.05  # the share of values that are rare enough to be cut off, above and below
 _POINT = 1 / 72  # inches
 _TEXT, _GAP = 10.6 * _POINT, 4.0 * _POINT  # of a legend: a line of text, and what is between two labels, in inches
 _HANDLE, _LETTER = 0.55, 0.07  # widths in a legend, in inches: the piece of a line with its space, and a character
@@ -142,18 +143,18 @@ def draw(drawn: Sequence[Panel], x: str, smooth: float, show_runs: bool = False)
 
 
 def results(drawn: Sequence[Panel], x: str) -> list[str]:
-    """A sentence for each line: its mean at the last point that all its runs reach."""
+    """A sentence for each line: its mean at the last point that all its runs reach, and how sure it is."""
     said = []
     for panel in drawn:
         for line in panel.lines:
             at = line.last_shared
-            low, high = line.band.low[at], line.band.high[at]
-            interval = "" if math.isnan(low) else f" [{four_digits(low)}, {four_digits(high)}]"
+            error = line.band.high[at] - line.band.mean[at]
+            interval = "" if math.isnan(error) else f" ± {four_digits(error)}"
             num_runs = line.band.num_runs[at]
             runs = f"{num_runs} run" + ("s" if num_runs > 1 else "")
             what = ", ".join(part for part in (panel.env, panel.y, line.label) if part)
             said.append(f"{what}: {four_digits(line.band.mean[at])}{interval} at {line.band.x[at]:,.0f} {x}, {runs}")
-    return said
+    return [*said, PLUS_MINUS] if any("±" in sentence for sentence in said) else said
 
 
 def without_legend(drawn: Sequence[Panel]) -> list[str]:
@@ -210,7 +211,7 @@ def _draw_panel(axis: Axes, panel: Panel, x: str, show_runs: bool) -> list[Line2
         axis.fill_between(at, line.band.low, line.band.high, color=color, alpha=0.2, linewidth=0)
         for run in line.runs if show_runs else ():
             axis.plot(run.x / unit, run.y, color=color, linestyle="-", linewidth=0.5, alpha=0.5)
-    axis.set(title=panel.env, xlabel=name, ylabel=panel.y, ylim=_limits(panel))
+    axis.set(title=panel.env, xlabel=name, ylabel=panel.y, ylim=_limits(panel, show_runs))
     tidy_numbers(axis, x)
     return lines
 
@@ -221,10 +222,20 @@ def _wrapped(label: str) -> list[str]:
     return [text.replace("\xa0", " ") for text in textwrap.wrap(kept_together, _LABEL_WIDTH)]
 
 
-def _limits(panel: Panel) -> tuple[float, float]:
-    """The limits of the measured values. Intervals may exceed them: that of two seeds is many times their distance."""
-    values = [run.y[run.x >= line.band.x[0]] for line in panel.lines for run in line.runs]
-    low, high = float(np.min(np.concatenate(values))), float(np.max(np.concatenate(values)))
+def _limits(panel: Panel, show_runs: bool) -> tuple[float, float]:
+    """Returns limits with all of the lines, and all but the rare peaks of their runs and intervals. Intervals take two
+    thirds of the height at most: that of two seeds is many times their distance."""
+    peaks = 0.0 if show_runs else _PEAKS
+    lows, highs, ends = [], [], []
+    for line in panel.lines:
+        runs, band = np.concatenate([run.y[run.x >= line.band.x[0]] for run in line.runs]), line.band
+        lows.append(min(band.mean.min(), np.quantile(runs, peaks)))
+        highs.append(max(band.mean.max(), np.quantile(runs, 1 - peaks)))
+        ends.append(np.quantile(np.where(np.isnan(band.low), band.mean, band.low), _PEAKS))
+        ends.append(np.quantile(np.where(np.isnan(band.high), band.mean, band.high), 1 - _PEAKS))
+    low, high = float(min(lows)), float(max(highs))
+    height = high - low
+    low, high = min(low, max(float(min(ends)), low - height)), max(high, min(float(max(ends)), high + height))
     margin = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
     return low - margin, high + margin
 

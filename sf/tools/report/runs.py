@@ -15,9 +15,10 @@ from sf.config import Config
 from sf.config.input_file import is_file
 from sf.config.older import BEFORE_THE_FLAG
 from sf.storage.run_dir import RANKS, RunDir
-from sf.storage.run_records import not_undone, read_records, settled
+from sf.storage.run_records import episode_means, not_undone, numbers, read_records, settled
 from sf.storage.text_files import plain
 
+_PLACE = ("start", "stats_avg", "env_steps", "env_frames", "seconds")  # of a record
 _MOVED_ASIDE = re.compile(r"\.(old|overwritten)\d+$")  # by --restart_behavior restart or overwrite
 
 
@@ -28,6 +29,7 @@ class Run:
     directory: RunDir
     flags: Mapping[str, Any]  # all settings; those that its config.yaml does not name are the defaults
     records: Sequence[Mapping[str, float]]  # `settled`
+    ending: Sequence[Mapping[str, float]] = ()  # the means over episodes of its summary, if it has ended
 
     @property
     def name(self) -> str:
@@ -35,8 +37,8 @@ class Run:
 
     @cached_property
     def kept(self) -> Sequence[Mapping[str, float]]:
-        """The records without those that were undone."""
-        return not_undone(self.records)
+        """The records and the ending, without what was undone."""
+        return not_undone([*self.records, *self.ending])
 
     @property
     def metrics(self) -> list[str]:
@@ -122,7 +124,17 @@ def load(path: Path, say: Callable[[str], None] = print) -> Run:
     named = {"experiment": directory.path.name, "train_dir": str(directory.path.parent)}
     older = BEFORE_THE_FLAG if saved else {}
     flags = {**Config().flat(), **older, **saved, **named}
-    return Run(directory, flags, settled(records, flags))
+    kept = settled([*records, *_ending(directory, records[-1])], flags)
+    return Run(directory, flags, kept[: len(records)], kept[len(records) :])
+
+
+def _ending(directory: RunDir, last: Mapping[str, float]) -> list[dict[str, float]]:
+    """What the summary says of episodes, some of which have ended after the last record. Its other numbers are over the
+    whole run. Empty where the run goes on."""
+    summary = numbers(directory.saved_summary() or {})
+    if summary.get("seconds", -1.0) < last.get("seconds", 0.0):
+        return []
+    return [{**{name: summary[name] for name in _PLACE if name in summary}, **episode_means(summary)}]
 
 
 def _matches(name: str, pattern: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 import warnings
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from cycler import cycler
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator, NullLocator
 
 from sf.storage import output_file
 
@@ -76,6 +77,8 @@ _FALLBACKS = (
     "Noto Sans", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji",
 )  # fmt: skip
 _LARGEST = 30_000  # pixels of a side; matplotlib draws less than 65,536
+_LOG_SUBS = ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7))  # of a decade: its ticks
+_FEWEST_TICKS = 4
 _TIMES = (("hours", 7200.0, 3600.0), ("minutes", 120.0, 60.0), ("seconds", 0.0, 1.0))  # name, from, seconds
 
 
@@ -122,10 +125,18 @@ def log_scale(axis: Axes) -> None:
     """A vertical axis of factors with plain numbers, after all lines are drawn."""
     axis.set_yscale("log")
     low, high = axis.get_ylim()  # often less than a decade, where a log axis has hardly a number by default
-    subs = tuple(range(1, 10)) if high < 10.0 * low else (1.0, 2.0, 5.0) if high < 1000.0 * low else (1.0,)
-    axis.yaxis.set_major_locator(LogLocator(subs=subs))
+    axis.yaxis.set_major_locator(FixedLocator(_log_ticks(low, high)))
+    axis.yaxis.set_minor_locator(NullLocator())
     axis.yaxis.set_major_formatter("{x:g}")
-    axis.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Returns round numbers between the two: powers of ten, or as many more as make at least four."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    linear = [float(tick) for tick in MaxNLocator(6).tick_values(low, high)]
+    of_decades = [[float(f"{sub}e{decade}") for decade in decades for sub in subs] for subs in _LOG_SUBS]
+    within = [[tick for tick in ticks if low <= tick <= high] for ticks in (*of_decades, linear)]
+    return next((ticks for ticks in within if len(ticks) >= _FEWEST_TICKS), within[-1])
 
 
 def tidy_numbers(axis: Axes, x: str = "env_steps") -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +20,13 @@ from rich.text import Text
 from sf.config.trust import TRUST, require_trusted
 from sf.envs.field_types import require
 from sf.metrics.display.console import OutputConsole
-from sf.metrics.readable import number
+from sf.metrics.readable import four_digits, number
 from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.system.messages import said_to
 from sf.system.processes.stopping import caught_signals
 from sf.tools.commands import cli
+from sf.tools.report.curves import PLUS_MINUS
 from sf.tools.report.groups import shown
 from sf.tools.sweep.grid import SweepRun, read_sweep
 from sf.tools.sweep.launchers import launcher as launchers
@@ -131,6 +133,7 @@ def _sweep(flags: SweepFlags) -> int:
             runner.run(signals)
         results = runner.results
         say(results_table(results))
+        say(PLUS_MINUS)
         say(f"every number of every run: {directory / 'results.csv'}")
         if signals.first is not None:
             say(f"the same command goes on: {shlex.join(['sf-sweep', *sys.argv[1:]])}")
@@ -172,7 +175,7 @@ def _progress(results: Sequence[Result]) -> Table:
 
 
 def results_table(results: Sequence[Result]) -> Table:
-    """A row a combination, best first: means over the seeds that are done, and their standard deviation.
+    """A row a combination, best first: means over the seeds that are done, ± half of their interval.
 
     From 80 columns on all of it can be read: what does not fit goes on in the next line.
     """
@@ -187,7 +190,7 @@ def results_table(results: Sequence[Result]) -> Table:
         cells = []
         for name in names:
             s = over_seeds(of_point, name)
-            cells.append("-" if s is None else number(s[0]) + (f" ± {number(s[1])}" if s[2] > 1 else ""))
+            cells.append("-" if s is None else four_digits(s[0]) + ("" if isnan(s[1]) else f" ± {four_digits(s[1])}"))
         combination = ", ".join(f"{name} {shown(value)}" for name, value in point.items())
         table.add_row(Text(combination), f"{num_done} of {len(of_point)}", *cells)
     return table

@@ -16,6 +16,7 @@ from sf.envs.errors import UsageError
 from sf.storage import checkpoint_names
 from sf.storage.run_dir import RunDir, write_atomically
 from sf.storage.run_records import latest_record, not_undone, numbers, read_records, settled_means
+from sf.tools.report.curves import mean_over_runs
 from sf.tools.report.groups import NOT_THE_EXPERIMENT, shown
 from sf.tools.sweep.grid import SweepRun
 
@@ -116,12 +117,14 @@ def points(results: Sequence[Result]) -> list[tuple[Mapping[str, Any], list[Resu
     return list(found.values())
 
 
-def over_seeds(results: Sequence[Result], name: str) -> tuple[float, float, int] | None:
-    """Mean and standard deviation over the seeds that are done and have the number `name`, and how many; None: none."""
+def over_seeds(results: Sequence[Result], name: str) -> tuple[float, float] | None:
+    """Returns the mean over the seeds that are done and have the number `name`, and half of its 95 % confidence
+    interval, as `sf-plot` draws it; None if there are none."""
     values = [r.record[name] for r in results if r.state == "done" and r.record.get(name) is not None]
     if not values:
         return None
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0, len(values)
+    mean, error, _ = mean_over_runs(np.array(values, dtype=np.float64)[:, None])
+    return float(mean[0]), float(error[0])
 
 
 def write_csv(path: Path, results: Sequence[Result]) -> None:

@@ -1,5 +1,6 @@
 """`sf-league`, as a user starts it."""
 
+import itertools
 import json
 import re
 import sys
@@ -133,6 +134,26 @@ def test_the_pictures_are_written(tmp_path, monkeypatch, capsys):
         assert league(monkeypatch, capsys, name, "--png", picture)[0] == 0
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
     assert "Elo above a" in (tmp_path / "pairs.svg").read_text()
+
+
+@pytest.mark.parametrize("num_steps", [1, 2])
+def test_every_player_is_in_both_pictures_with_a_label_of_its_own(num_steps):
+    pytest.importorskip("matplotlib")
+    from sf.tools.report.league.figure import draw  # noqa: PLC0415  an extra
+
+    path = "train_dir/a_long_name_of_a_run_with_seed_{}/checkpoints/checkpoint_000000000010"
+    trained = [Player(path.format(seed), env_steps=10 * min(seed, num_steps)) for seed in (1, 2)]
+    players = [*trained, *map(Player, ("random", "bot:weak", "bot:strong"))]
+    matches = [Match((a.name, b.name), (1.0, 0.0)) for a, b in itertools.combinations(players, 2)]
+    win_rates, ratings, *_ = draw("", standings([*players, *matches])).axes
+    labels = [label.get_text() for label in win_rates.get_yticklabels()]
+    names = [label.split()[0] for label in labels]
+    assert len({*names}) == 5
+    assert {"random", "bot:weak", "bot:strong"} < {*names}
+    if num_steps == 1:  # by env steps they would be above each other
+        assert [label.get_text() for label in ratings.get_yticklabels()] == ["0", "1", "2", "3", "4"]
+    else:
+        assert {text.get_text() for text in ratings.texts} == {"0", "1", "random", "bot:weak", "bot:strong"}
 
 
 def test_a_run_with_many_snapshots_shows_the_column_of_the_policy_that_learns(tmp_path, monkeypatch, capsys):

@@ -12,11 +12,14 @@ from matplotlib.figure import Figure
 from PIL import Image
 from written_runs import record, write_run
 
+from sf.storage.run_dir import RunDir
 from sf.system.machine import extras
 from sf.tools.report import figure, plot, style
 from sf.tools.report.curves import Curve, band
 from sf.tools.report.runs import find, load, load_all
 from sf.tools.report.style import PALETTE
+from sf.tools.sweep.grid import SweepRun
+from sf.tools.sweep.results import over_seeds, read_result
 
 
 @pytest.fixture
@@ -41,7 +44,7 @@ def test_a_picture_is_written_in_the_format_of_its_name(train_dir, suffix, statu
     beginning = {".svg": b"<?xml", ".pdf": b"%PDF"}[suffix]
     assert out.read_bytes().startswith(beginning)
     said = capsys.readouterr().out.splitlines()
-    assert said[0].startswith("toy_bandit, mean_return, learning_rate 0.0001: 2.5 [")
+    assert said[0].startswith("toy_bandit, mean_return, learning_rate 0.0001: 2.5 ")
     assert said[0].endswith("at 120,000 env_frames, 2 runs")
     assert said[-1] == str(out)
     if suffix == ".svg":
@@ -88,6 +91,53 @@ def test_runs_that_do_not_overlap_are_dotted_and_counted_where_they_are(tmp_path
     assert len(solid.get_xdata()) == 0
     assert (dotted.get_xdata()[0], dotted.get_xdata()[-1]) == (40_000, 80_000)
     assert figure.results(drawn, "env_frames") == ["toy_bandit, mean_return: 9 at 40,000 env_frames, 1 run"]
+
+
+def test_a_finished_sweep_has_the_same_mean_and_interval_in_the_picture_and_in_its_table(tmp_path):
+    """Episodes end after the last record, and the runs end some steps apart."""
+    results = []
+    for seed, final in enumerate((1.0, 2.0, 6.0)):
+        summary = {"stopped_by": None, "mean_return": final, "env_frames": 400_000 + 1000 * seed}
+        path = write_run(tmp_path / str(seed), np.zeros(100), summary, seed=seed)
+        results.append(read_result(SweepRun(path.name, {}, seed, {}), RunDir(path), "done"))
+    ((line,),) = (panel.lines for panel in panels(tmp_path))
+    assert line.band.x[line.last_shared] == 402_000
+    drawn = line.band.mean[-1], line.band.high[-1] - line.band.mean[-1]
+    assert drawn == pytest.approx(over_seeds(results, "mean_return"))
+    assert drawn == pytest.approx((3.0, 4.3027 * 7**0.5 / 3**0.5), rel=1e-4)
+
+
+def test_the_vertical_axis_fits_the_lines_whatever_their_intervals_and_their_first_records_are(tmp_path):
+    rise = np.linspace(0.0, 10.0, 100)
+    for seed in range(3):
+        noise = np.zeros(100)
+        noise[1:3] = 100.0 * (seed - 1)  # its mean over the seeds is 0
+        write_run(tmp_path / "noisy" / str(seed), rise + noise, seed=seed)
+    for seed in range(2):
+        write_run(tmp_path / "apart" / str(seed), rise + 10.0 * seed, seed=seed)
+    for seed in range(3):
+        write_run(tmp_path / "flat" / str(seed), 5.0 + 0.1 * np.sin(np.arange(100) * (seed + 2)), seed=seed)
+    limits = {}
+    for name in ("noisy", "apart", "flat"):
+        (panel,) = drawn = panels(tmp_path / name, smooth=0.0)
+        limits[name] = figure.draw(drawn, "env_frames", 0.0).axes[0].get_ylim()
+        low, high = limits[name]
+        assert low < panel.lines[0].band.mean.min() < panel.lines[0].band.mean.max() < high
+    assert np.diff(limits["noisy"]) < 1.5 * 10.0
+    assert np.diff(limits["apart"]) < 3.5 * 20.0  # its interval is 127 high
+    (flat,) = panels(tmp_path / "flat", smooth=0.0)
+    inside = (flat.lines[0].band.low > limits["flat"][0]) & (flat.lines[0].band.high < limits["flat"][1])
+    assert inside.mean() > 0.8
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.083, 0.917), (0.33, 0.56), (0.41, 0.46), (0.0002, 1.0), (0.02, 20.0)])
+def test_a_log_axis_has_at_least_four_numbers(low, high):
+    axis = Figure().subplots()
+    axis.plot([0, 1], [low, high])
+    style.log_scale(axis)
+    bottom, top = axis.get_ylim()
+    shown = [float(text.get_text()) for text in axis.get_yticklabels() if bottom <= text.get_position()[1] <= top]
+    assert 4 <= len(set(shown)) <= 9
 
 
 def test_a_pattern_is_a_line_for_each_policy(tmp_path):

@@ -84,7 +84,7 @@ class LeagueFlags:
     """Write ratings, shares and the payoff table to this file."""
 
     png: Path | None = None
-    """Draw win rates, and ratings by env steps, to this file: .png, .svg or .pdf. Needs the extra plot."""
+    """Draw win rates and ratings to this file: .png, .svg or .pdf. Needs the extra plot."""
 
     trust: bool = False
     """Allow importing the environment, encoder or model that a checkpoint names (module:Name). This runs their code.
