@@ -102,7 +102,7 @@ def require_name(env_id: str) -> None:
     """Raises UsageError for what cannot be the name of an environment."""
     if not re.search(r"\w", env_id):
         raise UsageError(
-            f"env {env_id!r} is no name: name an environment, for example CartPole-v1 (sf-envs lists them)"
+            f"env {env_id!r} is not a name: name an environment, for example CartPole-v1 (sf-envs lists them)"
         )
     if _first_asked(env_id) is MODULE:
         split(env_id, f"env {env_id!r}")
@@ -205,7 +205,7 @@ def _entry(env_id: str, options: EnvOptions) -> Entry:
     """Raises UsageError for wrappers that it would ignore, too."""
     entry = _find(env_id)
     if options.env_wrappers and not entry.takes_wrappers:
-        raise UsageError(f"env_wrappers: {env_id} is no gymnasium.Env, and takes no wrappers: {entry.to_wrap}")
+        raise UsageError(f"env_wrappers: {env_id} is not a gymnasium.Env, so it cannot be wrapped: {entry.to_wrap}")
     return entry
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import NamedTuple, SupportsInt
+from typing import Any, NamedTuple, SupportsInt
 
 import numpy as np
 import vizdoom
@@ -29,6 +29,9 @@ class SmallState(NamedTuple):
 
     screen_buffer: np.ndarray  # [120, 160, 3]
     game_variables: np.ndarray | None
+    depth_buffer: np.ndarray | None  # [120, 160]
+    labels_buffer: np.ndarray | None
+    automap_buffer: np.ndarray | None  # [120, 160, 3]
 
 
 class FilmedEngine(vizdoom.DoomGame):
@@ -71,12 +74,18 @@ class FilmedEngine(vizdoom.DoomGame):
         if state is None:
             return None
         self._drawn.append(state.screen_buffer.copy())
-        return SmallState(np.ascontiguousarray(state.screen_buffer[ROW::4, COLUMN::4]), state.game_variables)
+        buffers = (state.depth_buffer, state.labels_buffer, state.automap_buffer)
+        return SmallState(_small(state.screen_buffer), state.game_variables, *map(_small, buffers))
 
     def _draw(self) -> None:
         state = super().get_state()
         if state is not None:
             self._drawn.append(state.screen_buffer.copy())
+
+
+def _small(buffer: np.ndarray | None) -> Any:
+    """Returns what an engine would draw at 160x120, from [480, 640] or [480, 640, 3]; None of None."""
+    return None if buffer is None else np.ascontiguousarray(buffer[ROW::4, COLUMN::4])
 
 
 class FilmedGame(Game):

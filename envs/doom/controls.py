@@ -100,19 +100,29 @@ FULL_HEADS = (
 
 
 SCREEN_HEIGHT, SCREEN_WIDTH = 120, 160
-FRAME_SHAPE = (72, 128, 3)
+FRAME_HEIGHT, FRAME_WIDTH = 72, 128
+FRAME_SHAPE = (FRAME_HEIGHT, FRAME_WIDTH, 3)
+BUFFERS = {"depth": 1, "labels": 1, "automap": 3}
+"""What ViZDoom can draw beside the screen, and its channels. In a state of the game it is NAME_buffer."""
 
-_FOUR_PIXELS = np.dtype("V12")
+NOT_SHOWN = ("audio_buffer", "notifications_buffer", "objects_info", "sectors_info")
+"""What ViZDoom can tell besides, and no policy sees."""
+
+_FOUR_PIXELS = {channels: np.dtype(f"V{4 * channels}") for channels in (1, 3)}
 _BLOCKS = (24, 5, 32)  # groups of rows, rows of a group, runs of a row
-_BLOCK_STRIDES = (5 * SCREEN_WIDTH * 3, SCREEN_WIDTH * 3, 5 * 3)  # bytes
 
 
-def spaces(heads: Sequence[Head], measurements: Sequence[Measurement]) -> tuple[gym.spaces.Dict, gym.Space]:
+def spaces(
+    heads: Sequence[Head], measurements: Sequence[Measurement], buffers: Sequence[str] = ()
+) -> tuple[gym.spaces.Dict, gym.Space]:
     """Returns the spaces of observations and actions.
 
-    obs: [72, 128, 3] uint8, RGB, channels last. measurements, where there are any: [M] float32.
+    obs: [72, 128, 3] uint8, RGB, channels last. measurements, where there are any: [M] float32. Each of `buffers`, by
+    its name: [72, 128, C] uint8.
     """
     boxes: dict[str, gym.Space] = {"obs": gym.spaces.Box(0, 255, FRAME_SHAPE, np.uint8)}
+    for name in buffers:
+        boxes[name] = gym.spaces.Box(0, 255, (FRAME_HEIGHT, FRAME_WIDTH, BUFFERS[name]), np.uint8)
     if measurements:
         boxes["measurements"] = gym.spaces.Box(-np.inf, np.inf, (len(measurements),), np.float32)
     sizes = [len(head.options) for head in heads]
@@ -122,11 +132,18 @@ def spaces(heads: Sequence[Head], measurements: Sequence[Measurement]) -> tuple[
 class View:
     """Shows one player its game, and translates what it does."""
 
-    def __init__(self, heads: Sequence[Head], measurements: Sequence[Measurement], variables: Sequence[str]) -> None:
-        """variables: game variables that are wanted besides those of the measurements."""
+    def __init__(
+        self,
+        heads: Sequence[Head],
+        measurements: Sequence[Measurement],
+        variables: Sequence[str],
+        buffers: Sequence[str] = (),
+    ) -> None:
+        """variables: game variables that are wanted besides those of the measurements. buffers: see `BUFFERS`."""
         self.variables = [*dict.fromkeys([*(item.variable for item in measurements), *variables])]
         self._buttons = [button for head in heads for button in head.buttons]
         self._options = [head.options for head in heads]
+        self._buffers = [(name, f"{name}_buffer") for name in buffers]
         self._num_measured = len(measurements)
         self._scales = np.array([item.scale for item in measurements])
         self._caps = np.array([item.cap for item in measurements])
@@ -139,6 +156,8 @@ class View:
         game.set_screen_resolution(vizdoom.ScreenResolution.RES_160X120)
         game.set_screen_format(vizdoom.ScreenFormat.RGB24)
         game.set_window_visible(False)
+        for name in NOT_SHOWN:
+            getattr(game, f"set_{name}_enabled")(False)
 
     def buttons(self, choices: Sequence[int]) -> list[float]:
         """Returns the buttons that one option a head holds."""
@@ -147,6 +166,8 @@ class View:
     def observe(self, state: vizdoom.GameState, obs: Mapping[str, np.ndarray]) -> list[float]:
         """Write the observation of a state, and return its game variables in the order of `variables`."""
         shrink(state.screen_buffer, obs["obs"])
+        for key, name in self._buffers:
+            shrink(getattr(state, name), obs[key])
         variables = state.game_variables
         if variables is None:
             return []
@@ -161,12 +182,16 @@ class View:
 def shrink(screen: np.ndarray, frame: np.ndarray) -> None:
     """Write `screen` [120, 160, 3] into `frame` [72, 128, 3], both uint8 and contiguous: the nearest neighbours.
 
+    One channel is [120, 160] and [72, 128, 1].
+
     Row i of the small frame is row floor(i x 120/72) of the large one, column j is column floor(j x 160/128).
     Both repeat: of every 5 rows the rows 0, 1 and 3 stay, and of every 5 columns the first 4. So what stays of
     a row is runs of 4 pixels, 12 bytes, and numpy copies runs fastest as items of an opaque 12-byte type: 7 us
     a frame, where indexing takes 21.
     """
-    runs = np.ndarray(_BLOCKS, _FOUR_PIXELS, screen, 0, _BLOCK_STRIDES)
-    rows = np.ndarray((24, 3, 32), _FOUR_PIXELS, frame)
+    channels = frame.shape[2]
+    strides = (5 * SCREEN_WIDTH * channels, SCREEN_WIDTH * channels, 5 * channels)  # bytes
+    runs = np.ndarray(_BLOCKS, _FOUR_PIXELS[channels], screen, 0, strides)
+    rows = np.ndarray((24, 3, 32), _FOUR_PIXELS[channels], frame)
     rows[:, :2] = runs[:, :2]
     rows[:, 2] = runs[:, 3]

@@ -12,7 +12,7 @@ import vizdoom
 
 from sf.envs.doom.controls import View
 from sf.envs.doom.engine import start_engine
-from sf.envs.doom.scenarios import Scenario
+from sf.envs.doom.scenarios import Scenario, load_config
 from sf.envs.doom.shaping import NO_SHAPING, Shaper
 from sf.envs.group import Episode
 
@@ -78,11 +78,12 @@ class DoomEnv(Game):
         self._reward_scale = scenario.reward_scale
         self._kills_are_objective = scenario.kills_are_objective
         shaping = scenario.shaping if shaped else NO_SHAPING
-        self._view = View(scenario.heads, scenario.measurements, [term.variable for term in shaping.terms])
+        variables = [term.variable for term in shaping.terms]
+        self._view = View(scenario.heads, scenario.measurements, variables, scenario.buffers)
         self._shaper = Shaper(shaping, self._view.variables)
 
         self._game = make_engine()
-        self._game.load_config(str(config))
+        load_config(self._game, config)
         self._time_limit = self._game.get_episode_timeout() or sys.maxsize  # tics
         self._game.set_episode_timeout(0)
         self._game.set_mode(vizdoom.Mode.PLAYER)  # a file may ask for a spectator's, or for real time

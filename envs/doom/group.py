@@ -16,7 +16,7 @@ from sf.envs.doom.game import DoomEnv, Game, Rows
 from sf.envs.doom.matches.match import Match
 from sf.envs.doom.matches.stand_ins import BOTS, MatchWithStandIns
 from sf.envs.doom.matches.tasks import FRAMESKIP, MATCHES, TICS_PER_S, match_setup
-from sf.envs.doom.scenarios import SCENARIOS, config_path, find_scenario
+from sf.envs.doom.scenarios import SCENARIOS, config_path, find_scenario, remark_on_ignored
 from sf.envs.group import EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.film import FilmedGroup
@@ -27,7 +27,8 @@ ENV_IDS = (*SCENARIOS, *MATCHES)
 def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     """Returns what an actor of `env_id` sees and does. Starts no engine.
 
-    obs: [72, 128, 3] uint8, RGB, channels last. measurements, where the task has them: [23] float32.
+    obs: [72, 128, 3] uint8, RGB, channels last. measurements, where the task has them: [23] float32. Of a user's own
+    .cfg file also its buffers, see `sf.envs.doom.controls`.
     Raises UsageError for a task whose map is not installed, and for options that do not fit.
     """
     if env_id in MATCHES:
@@ -40,7 +41,7 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
         config_path(env_id)
         scenario = find_scenario(env_id)
         heads = scenario.heads
-        obs_space, action_space = spaces(heads, scenario.measurements)
+        obs_space, action_space = spaces(heads, scenario.measurements, scenario.buffers)
         num_agents, frameskip, weights = 1, scenario.frameskip, scenario.shaping.weights
         limit = None  # the engine knows it
     frameskip = options.env_frameskip or frameskip
@@ -66,6 +67,8 @@ def make_group(
     Raises UsageError as `describe` does, and RuntimeError where an engine does not start.
     """
     spec = describe(env_id, options)
+    if env_id not in MATCHES:
+        remark_on_ignored(env_id)
     if core is not None:
         # This process and its engines share the core and wake each other. With this policy, which engines inherit,
         # one that is woken lets the other go on until it waits: half the context switches, and 8% less time, a step.

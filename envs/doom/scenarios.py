@@ -5,14 +5,14 @@ Map, skill, time limit, the scenario's own reward and what is drawn come from th
 an action space, the frameskip, what the learner's reward is made of, and the measurements.
 
 Of a user's own file, buttons that exclude each other are one head, and every other button is a head of its own. Its
-game variables become the measurements beside the image, unchanged.
+game variables become the measurements beside the image, unchanged, and the buffers that it enables become images.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +22,15 @@ from sf.envs.doom.controls import (
     ANGLES,
     ATTACK,
     BATTLE_HEADS,
+    BUFFERS,
     DEATHMATCH_HEADS,
+    FRAME_HEIGHT,
+    FRAME_WIDTH,
     MEASUREMENTS,
     MOVE,
+    NOT_SHOWN,
+    SCREEN_HEIGHT,
+    SCREEN_WIDTH,
     SHOOT_OR_STRAFE,
     SHOOT_OR_TURN,
     STRAFE,
@@ -38,6 +44,7 @@ from sf.envs.doom.controls import (
 from sf.envs.doom.matches.wads import single_starts
 from sf.envs.doom.shaping import HEALTH_AND_AMMO, MEDIKITS, NO_SHAPING, Shaping
 from sf.envs.errors import UsageError
+from sf.envs.remarks import remark
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,8 @@ class Scenario:
     measurements: tuple[Measurement, ...] = ()
     kills_are_objective: bool = False  # else the return is
     needs_extra: bool = False  # map and .cfg come with envpool-assets
+    buffers: tuple[str, ...] = ()  # that are images of the observation
+    ignored: tuple[str, ...] = ()  # keys of the .cfg file
 
 
 OWN = "doom:"  # before the path of a .cfg file
@@ -93,10 +102,20 @@ SCENARIOS = {
 def find_scenario(env_id: str) -> Scenario:
     """Raises UsageError for a file that cannot be trained with."""
     if env_id.startswith(OWN):
-        config = find_config(env_id.removeprefix(OWN))
-        heads, measurements = read_config(config)
-        return Scenario(str(config), heads, measurements=measurements)
+        return read_config(find_config(env_id.removeprefix(OWN)))
     return SCENARIOS[env_id]
+
+
+def remark_on_ignored(env_id: str) -> None:
+    """Say which lines of the user's own file have no effect on what the policy sees."""
+    ignored = find_scenario(env_id).ignored
+    if ignored:
+        remark(
+            f"{env_id} ignored",
+            f"{env_id}: {', '.join(ignored)} {'is' if len(ignored) == 1 else 'are'} ignored: the policy sees the "
+            f"screen at {FRAME_WIDTH}x{FRAME_HEIGHT} in RGB, the buffers {', '.join(BUFFERS)} where the file enables "
+            "them, and its game variables",
+        )
 
 
 def config_path(env_id: str) -> Path:
@@ -145,10 +164,23 @@ def find_config(name: str) -> Path:
     raise UsageError(f"env 'doom:{name}': there is no .cfg file of this name; give the path of one of ViZDoom's form")
 
 
-def read_config(path: Path) -> tuple[tuple[Head, ...], tuple[Measurement, ...]]:
-    """Returns the heads and the measurements. Raises UsageError for a file that cannot be trained with."""
+def load_config(game: vizdoom.DoomGame, path: Path) -> bool:
+    """`game.load_config`, which takes an absolute path in the file for one relative to it: that is put right here."""
+    is_loaded = game.load_config(str(path))
+    for key in ("doom_scenario_path", "doom_game_path"):
+        relative = getattr(game, f"get_{key}")()
+        absolute = relative.removeprefix(str(path.parent))
+        if os.path.isfile(absolute) and not os.path.isfile(relative):
+            getattr(game, f"set_{key}")(absolute)
+    return is_loaded
+
+
+def read_config(path: Path) -> Scenario:
+    """Raises UsageError for a file that cannot be trained with."""
     game = vizdoom.DoomGame()
-    if not game.load_config(str(path)):
+    game.set_screen_resolution(vizdoom.ScreenResolution.RES_160X120)  # unless the file has another
+    game.set_screen_format(vizdoom.ScreenFormat.RGB24)
+    if not load_config(game, path):
         raise UsageError(f"{path} has lines that ViZDoom does not take: fix those that its warnings above name")
     _require_map(path, game)
     waits_for = next((word for word in ("-host", "-join") if word in game.get_game_args().split()), None)
@@ -158,7 +190,23 @@ def read_config(path: Path) -> tuple[tuple[Head, ...], tuple[Measurement, ...]]:
     if not buttons:
         raise UsageError(f"{path} has no available_buttons: name those that the agent may press")
     variables = [variable.name for variable in game.get_available_game_variables()]
-    return _heads(path, buttons), tuple(Measurement(name) for name in variables)
+    return Scenario(
+        str(path),
+        _heads(path, buttons),
+        measurements=tuple(Measurement(name) for name in variables),
+        buffers=tuple(name for name in BUFFERS if getattr(game, f"is_{name}_buffer_enabled")()),
+        ignored=tuple(_ignored(game)),
+    )
+
+
+def _ignored(game: vizdoom.DoomGame) -> Iterator[str]:
+    """Yields the keys of its .cfg file that ask for what no policy sees. The order of colours in a pixel is no
+    difference."""
+    yield from (f"{name}_enabled" for name in NOT_SHOWN if getattr(game, f"is_{name}_enabled")())
+    if game.get_screen_format() in (vizdoom.ScreenFormat.GRAY8, vizdoom.ScreenFormat.DOOM_256_COLORS8):
+        yield "screen_format"
+    if (game.get_screen_width(), game.get_screen_height()) != (SCREEN_WIDTH, SCREEN_HEIGHT):
+        yield "screen_resolution"
 
 
 def _require_map(path: Path, game: vizdoom.DoomGame) -> None:
@@ -186,7 +234,11 @@ def _require_map(path: Path, game: vizdoom.DoomGame) -> None:
 def _maps(path: Path, key: str, wad: str) -> dict[str, int] | None:
     """Returns how many start alone in each map of a WAD that the file names by this key, or None for no WAD."""
     if not os.path.isfile(wad):
-        raise UsageError(f"{path} names the map {wad}, which is not there: fix {key}, relative to the file")
+        named = wad.removeprefix(str(path.parent))
+        raise UsageError(
+            f"{path} names by {key} a WAD that is neither {wad} nor {named}: give its path relative to the .cfg file, "
+            "or an absolute one"
+        )
     if not wad.lower().endswith(".wad"):
         return None
     try:

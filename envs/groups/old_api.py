@@ -26,7 +26,7 @@ def as_gymnasium(env_id: str, env: Any) -> gym.Env:
         return env
     is_single = is_env(env) and not any(callable(getattr(env, name, None)) for name in _SPACES)
     if not is_single or isinstance(env, VectorEnv):
-        raise UsageError(f"{env_id}: it is of type {type(env).__qualname__}, and must be a gymnasium.Env")
+        raise UsageError(f"{env_id}: it is a {type(env).__qualname__}, and must be a gymnasium.Env")
     return OldApiEnv(env)
 
 

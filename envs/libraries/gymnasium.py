@@ -20,6 +20,7 @@ from sf.envs.groups import calls
 from sf.envs.groups.vector import VectorGroup, require_num_envs, require_single_frames
 from sf.envs.libraries.packages import file_beside_installed, find_in_package
 from sf.envs.options import EnvOptions
+from sf.envs.remarks import remark
 from sf.envs.rendering.filming import film_envs, film_vector
 from sf.envs.wrappers.wrapping import are_for_vector_envs, wrapped
 
@@ -47,7 +48,20 @@ def _make_gymnasium_group(
             return gym.make(env_id, disable_env_checker=True, **kwargs)
 
     with calls.made(env_id, [make] * num_envs, lambda env: wrapped(env_id, env, options)) as envs:
-        return group_of_envs(env_id, envs, options, seed, first_env_idx)
+        group: EnvGroup = group_of_envs(env_id, envs, options, seed, first_env_idx)
+    if str(gym_spec.entry_point).startswith("ale_py.") and _shows_whole_screen(group):
+        remark(
+            f"{env_id} raw screen",
+            f"{env_id} gives the whole screen of one frame: --env atari_{gym_spec.kwargs['game']} has the usual "
+            "preprocessing of Atari games (84x84 grey, 4 frames, frameskip 4)",
+        )
+    return group
+
+
+def _shows_whole_screen(group: EnvGroup) -> bool:
+    """Returns whether the observations are an Atari game's screen, in colour and of its size."""
+    box = group.spec.obs_space.get("obs")
+    return box is not None and (box.shape or ())[1:] == (160, 3)
 
 
 def _make_rendered_gymnasium_group(

@@ -48,7 +48,7 @@ class Arena:
             raise UsageError("commands of your own are for actions 'global': leave actions out")
         if (commands or tuple(units) != UNITS) and (settings.replays, settings.replay) != (None, None):
             raise UsageError(
-                "a replay holds no commands and units of your own: leave replays and replay out, or commands and units"
+                "replays cannot store commands or units of your own: leave out replays and replay, or these"
             )
         if settings.replays is not None:
             _require_folder(Path(settings.replays))
@@ -248,7 +248,7 @@ def _replay(settings: Settings, num_players: int) -> Replay:
     found = (has.game, has.actions, replay.choices.shape[1])
     if wanted != found or (has.size, has.room, has.skip) != (settings.size, settings.room, settings.skip):
         raise UsageError(
-            f"replay {settings.replay} is of {has}, with {found[2]} players asked: give the same settings here"
+            f"replay {settings.replay} was recorded with {has} and {found[2]} players: use the same settings here"
         )
     try:
         for _ in replay.games():

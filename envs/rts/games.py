@@ -117,9 +117,8 @@ class Games:
             found, raw = None, b""
         require(
             found == wanted and len(raw) == num_bytes,
-            f"this is no snapshot of a game with version, game, size, room, units {wanted} (it has "
-            f"{str(found)[:100]}): restore it into an environment with the game, the settings and the units that it "
-            "was taken from",
+            f"the snapshot has version, game, size, room, units {str(found)[:100]}, and the environment has {wanted}: "
+            "restore it into an environment with its game, settings and units",
         )
         read: list[np.ndarray] = []
         offset = 0
@@ -127,7 +126,7 @@ class Games:
             read.append(np.frombuffer(raw, part.dtype, part.size, offset).reshape(part.shape))
             offset += part.nbytes
         fault = fault_of(state.Worlds._make([*read, self.worlds.kinds]), self.settings)
-        require(fault is None, f"this is no snapshot of a game: {fault}; take one of the game anew")
+        require(fault is None, f"the snapshot is damaged: {fault}; take a new one")
         for part, values in zip(parts, read, strict=True):
             part[...] = values
 

@@ -101,7 +101,7 @@ class Replay:
                 settings = Settings(**{**head["settings"], "replays": None, "replay": None})
         except Exception as error:  # whatever NumPy, zip and JSON make of the bytes of any file
             raise UsageError(
-                f"{path} is no replay ({error}): name a file {SUFFIX} that an environment has written"
+                f"{path} is not a replay ({error}): name a file {SUFFIX} that an environment has written"
             ) from None
         require(
             version == VERSION,

@@ -145,7 +145,7 @@ def settings(game: str, kwargs: Mapping[str, Any], where: str, num_players: int 
     names = [field.name for field in fields(Settings) if field.name != "game"]
     wrong = [name for name in kwargs if name not in names]
     if wrong:
-        raise UsageError(f"{where}: {wrong[0]!r} is no setting of it: {', '.join(names)}")
+        raise UsageError(f"{where}: {wrong[0]!r} is unknown; the settings are {', '.join(names)}")
     if num_players == 2 and (alone := {"opponent", "curriculum"} & kwargs.keys()):
         raise UsageError(
             f"{where}: {min(alone)} is for one player against an AI: leave it out, or take a game of one player"

@@ -63,7 +63,7 @@ def action_encoder(space: gym.Space) -> EncodeAction:
                 else:
                     discrete.append(_choices(leaf, leaf_heads, part))
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise UsageError(f"{action!r} is no action of {space}: return one that the space contains") from None
+            raise UsageError(f"the action {action!r} is not in {space}: return one that the space contains") from None
         return (
             np.concatenate([np.zeros(0, np.int32), *discrete]).astype(np.int32),
             np.concatenate([np.zeros(0, np.float32), *continuous]).astype(np.float32),

@@ -67,7 +67,7 @@ def from_json(data: dict[str, Any]) -> gym.Space:  # noqa: PLR0911  one for each
             return gym.spaces.Dict({name: from_json(child) for name, child in data["spaces"].items()})
         case "Tuple":
             return gym.spaces.Tuple([from_json(child) for child in data["spaces"]])
-    raise UsageError(f"{data['type']!r} is not a space that is known here: the file is of a newer version")
+    raise UsageError(f"the space {data['type']!r} is unknown: the file was written by a newer version")
 
 
 def read(data: Any, what_is_wrong: str) -> gym.Space:

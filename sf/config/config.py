@@ -70,8 +70,8 @@ class Config:
         )
         require(
             self.population.num_policies == 1 or self.sampler.async_rl,
-            f"num_policies is {self.population.num_policies}: synchronous training is of one policy, so leave async_rl "
-            "true",
+            f"num_policies is {self.population.num_policies}: synchronous training supports one policy, so leave "
+            "async_rl true",
         )
         self._require_that_one_process_can()
         require(

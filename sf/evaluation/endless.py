@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sf.metrics.readable import up_to
+
 _PATIENCE_S = 60.0
 _OF_ONE_AGENT = (
     "give them one, in sf-eval by --override "
@@ -16,10 +18,13 @@ OF_SEVERAL_AGENTS = "give the environment a limit of steps, by its env_kwargs or
 
 @dataclass
 class EndlessWatch:
-    """The on_progress of evaluations. say: is told once, when no episode has ended for a minute. advice: what to do."""
+    """The on_progress of evaluations. say: is told once, when no episode has ended for a minute. advice: what to do if
+    they have no end. time_limit: returns the most decisions of an episode, None if not known; called for the sentence.
+    """
 
     say: Callable[[str], None]
     advice: str = _OF_ONE_AGENT
+    time_limit: Callable[[], int | None] = lambda: None
     _began_at: float | None = None
     _has_said: bool = False
 
@@ -29,4 +34,6 @@ class EndlessWatch:
             self._began_at = now
         if done == 0 and now - self._began_at >= _PATIENCE_S and not self._has_said:
             self._has_said = True
-            self.say(f"no episode has ended in {_PATIENCE_S:.0f} s: if they have no end, stop this, and {self.advice}")
+            limit = self.time_limit()
+            what_to_do = f"if they have no end, stop this, and {self.advice}" if limit is None else "wait, or stop this"
+            self.say(f"no episode has ended in {_PATIENCE_S:.0f} s{up_to(limit)}: {what_to_do}")

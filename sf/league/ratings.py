@@ -106,7 +106,7 @@ def held_ratings(rows: Iterable[Row], names: Sequence[str], held: Mapping[str, f
     if held is not None:
         for name in held:
             if name not in names:
-                raise ValueError(f"anchor is {name}, which is no player here: name one of {', '.join(names)}")
+                raise ValueError(f"anchor is {name}, which does not play here: use one of {', '.join(names)}")
         return held
     in_record: Mapping[str, float] = {}
     for row in rows:

@@ -178,7 +178,9 @@ def rows_of(path: Path, with_word: bytes = b"") -> Iterator[Row]:
             row = _of_json(json.loads(line))
         except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else error
-            raise ValueError(f"{path}, line {number}, is no row of a league ({reason}): remove the line") from None
+            raise ValueError(
+                f"{path}, line {number}, cannot be read as a row of a league ({reason}): remove the line"
+            ) from None
         if row is not None:
             yield row
 

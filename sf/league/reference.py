@@ -46,8 +46,7 @@ class ReferencePool:
                 found[name] = rating
         if not found:
             raise ValueError(
-                f"{self.path} has ratings of {', '.join(self.ratings)}, of whom nobody plays here: name one of them as "
-                "a player"
+                f"{self.path} rates {', '.join(self.ratings)}, and none of them plays here: add one of them as a player"
             )
         return found
 

@@ -94,7 +94,7 @@ def opened(directory: Path | None, tournament: Tournament) -> Iterator[Results]:
     Raises ValueError where the folder has another tournament, is that of a run, cannot be written, or is in use.
     """
     if directory is not None and RunDir(directory).config.is_file():
-        raise ValueError(f"{directory} is a run of sf-train, and its matches are no tournament: name another --results")
+        raise ValueError(f"{directory} is a run of sf-train, not a tournament: name another --results")
     lock = nullcontext() if directory is None else run_lock.held(directory, flag="results")
     with lock:
         path = None if directory is None else directory / record.NAME
@@ -171,7 +171,7 @@ def _earlier(path: Path, tournament: Tournament) -> list[Row]:
     if not rows:
         return []
     if not isinstance(rows[0], Settings):
-        raise ValueError(f"{path} is no record of a tournament: name another --results")
+        raise ValueError(f"{path} is not the record of a tournament: name another --results")
     _require_same(rows[0].values, settings_of(tournament).values, path.parent)
     ends = [number for number, row in enumerate(rows, start=1) if isinstance(row, Settings | Player | Finished)]
     whole = rows[: ends[-1]]

@@ -58,7 +58,7 @@ class Orders:
                 try:
                     updater.copy(checkpoint.load(Path(order["begins_from"])).tensors)
                 except (OSError, ValueError) as error:
-                    say(f"it cannot begin anew ({error}), so it goes on with the weights that it has")
+                    say(f"it cannot load the weights to start again from ({error}), so it keeps its current ones")
                 weights_event = order["weights_event"]
             elif order["copies"] is not None:
                 remembered = self._recoveries[order["copies"]].read()

@@ -7,6 +7,7 @@ from typing import Any
 
 from sf.config import Config, PopulationConfig
 from sf.metrics.policy_progress import PolicyProgress
+from sf.metrics.readable import up_to
 
 _SLOW_S = 60.0  # until the first update
 FEWEST = 0.7  # a share of the samples; runs that learned well had 0.9 and more
@@ -53,6 +54,20 @@ def first_update(num_steps: int, sampled: int, steps_per_second: float) -> str:
 
 def _rounded(seconds: float) -> str:
     return f"{max(1.0, seconds):.0f} s" if seconds < 2 * _SLOW_S else f"{seconds / 60:.0f} min"
+
+
+def no_episode(num_steps: int, time_limit: int | None) -> str:
+    """Returns what a run is told that ends without a finished episode.
+
+    num_steps: that each environment has had. time_limit: decisions of an episode at most; None: not known.
+    """
+    remedy = "train longer"
+    if time_limit is None:
+        remedy += (
+            ", or, if episodes have no end, give them one by "
+            """--env_wrappers '{"gymnasium.wrappers:TimeLimit": {"max_episode_steps": 1000}}'"""
+        )
+    return f"no episode ended in about {num_steps:,} steps of each environment{up_to(time_limit)}: {remedy}"
 
 
 class UnreportedObjective:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sf.metrics.advice import UnreportedObjective, env_start, first_update, slow_env_start
+from sf.metrics.advice import UnreportedObjective, env_start, first_update, no_episode, slow_env_start
 from sf.metrics.bottleneck import Load, bottleneck
 from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
 from sf.metrics.meter import Machine, Meter, Roles, Window
@@ -202,6 +202,13 @@ class Progress:
             return None
         load = self._meter.recent().load(self.num_epochs, self.is_on_gpu, self.is_synchronous)
         return replace(load, now=self.settings)
+
+    def without_episode(self, time_limit: int | None) -> str | None:
+        """Returns a sentence if not one episode has ended, for the end of the run. time_limit: see `no_episode`."""
+        num_steps = self._meter.sampled()[0] // self.num_actors
+        if self.num_episodes or self.num_player_episodes or self.num_env_faults or num_steps == 0:
+            return None
+        return no_episode(num_steps, time_limit)
 
     def summary(self) -> dict[str, Any]:
         """The whole run in one record."""

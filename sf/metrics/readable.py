@@ -49,10 +49,20 @@ def rounded(value: int) -> str:
     return f"{value / 1e3:.0f}k" if value >= 1_000 else str(value)
 
 
+def up_to(time_limit: int | None) -> str:
+    """Tells how long an episode takes, in decisions, behind a sentence on one that has not ended; "" if not known."""
+    return "" if time_limit is None else f", and one takes up to {time_limit:,} steps"
+
+
 def outcome(summary: Mapping[str, Any]) -> str:
     """Describes how a run went, in a sentence made from its summary."""
     returns = summary["mean_return"]
-    mean_return = "no finished episode" if returns is None else f"mean return {number(returns)} over the last episodes"
+    num_episodes = summary.get("episodes")
+    mean_return = f"mean return {number(returns)} over the last episodes"
+    if returns is None and num_episodes:
+        mean_return = f"no mean return yet ({num_episodes:,} finished episodes, and some actors have none)"
+    elif returns is None:
+        mean_return = "no finished episode"
     return (
         f"{summary['env_frames']:,} frames in {summary['seconds']:.0f} s "
         f"({summary['env_frames_per_second']:,.0f} frames/s), {mean_return}"

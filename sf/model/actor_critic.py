@@ -142,8 +142,8 @@ def _require_something_to_see(obs_space: gym.spaces.Dict, boxes: Mapping[str, gy
     if not any(math.prod(box.shape) for box in boxes.values()):
         names = [key for key in obs_space if key != CLOCK] or [CLOCK]  # that one was put there by the trainer
         raise UsageError(
-            f"there is nothing but {' and '.join(map(repr, names))} to observe, which the network does not see, or "
-            "which has no number: observe what the choice depends on, too"
+            f"the observation has only {' and '.join(map(repr, names))}, which gives the network no number to read: "
+            "add what the choice of an action depends on"
         )
 
 

@@ -128,8 +128,7 @@ class ActionMask:
         if math.prod(shape) != num_choices:
             raise UsageError(
                 f"observation {ACTION_MASK!r} has {math.prod(shape)} numbers, but the action has {num_choices} "
-                "choices: give a number for each, those of several heads one after the other, or rename the key if it "
-                "is no mask"
+                "choices: give one number for each choice, head after head, or rename the key if it is not a mask"
             )
         if (cast("gym.spaces.Box", obs_space[ACTION_MASK]).high <= 0).all():
             raise UsageError(

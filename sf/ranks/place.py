@@ -104,7 +104,6 @@ class Place:
             return run
         return run.replace(
             seed=(run.run.seed + _SEED_STRIDE * self.rank) % 2**32,
-            with_wandb=False,
             with_pbt=False,
             stop_at_return=None,
             save_milestones_sec=0,
@@ -177,6 +176,4 @@ def require_can_be_ranked(config: Config, place: Place) -> None:
     }
     for what, is_asked in reasons.items():
         if is_asked:
-            raise UsageError(
-                f"there is no training on several ranks with {what}: leave it out, or train with one learner"
-            )
+            raise UsageError(f"several learners cannot train with {what}: leave it out, or use one learner")

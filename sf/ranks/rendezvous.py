@@ -130,8 +130,8 @@ def most_saved(store: Store, place: Place, own: SavedRun) -> SavedRun:
         first_rank, first = known[0]
         if each["run_id"] != first["run_id"]:
             raise UsageError(
-                f"{each['where']} of rank {rank} holds another run than {first['where']} of rank {first_rank}: move "
-                "the one away that is not to be continued, or name another --experiment"
+                f"rank {rank} has another run in {each['where']} than rank {first_rank} in {first['where']}: move away "
+                "the one that you do not want to continue, or name another --experiment"
             )
     of_policies = zip(*(each["env_steps"] for each in of_ranks), strict=True)
     found = [[steps for steps in of_policy if steps is not None] for of_policy in of_policies]
@@ -146,9 +146,7 @@ def _receive(store: Store, size: int) -> str:
     give_up_at = time.monotonic() + _COME_WITHIN_S
     while missing:
         if time.monotonic() > give_up_at:
-            raise UsageError(
-                f"rank {min(missing)} has not come within {_COME_WITHIN_S:.0f} s: see what it has said on its machine"
-            )
+            raise UsageError(f"rank {min(missing)} did not connect within {_COME_WITHIN_S:.0f} s: look at its output")
         for rank in sorted(missing):
             if store.check([f"sf/met/{name}/{rank}"]):
                 missing.remove(rank)
@@ -187,4 +185,4 @@ def _wait_for_all(store: Store, place: Place) -> None:
         store.wait(ready, _PATIENCE)
     except RuntimeError:
         missing = ", ".join(str(rank) for rank, key in enumerate(ready) if not store.check([key]))
-        raise UsageError(f"rank {missing} has not come: see what it has said on its machine") from None
+        raise UsageError(f"rank {missing} did not connect: look at its output") from None

@@ -21,7 +21,7 @@ from sf.metrics.display.panel import Target
 from sf.metrics.meter import Machine
 from sf.metrics.progress import Progress
 from sf.metrics.sinks.tensorboard import TensorBoard
-from sf.metrics.sinks.wandb_sink import WandbSink
+from sf.metrics.sinks.trackers import tracker_sinks
 from sf.metrics.sinks.writer import MetricsWriter, Sink
 from sf.metrics.system_info import read_starts
 from sf.ranks.board import Board
@@ -140,8 +140,8 @@ class Run:
             for sentence in startup_messages(self._plan, self._run_dir.path, self._resumed_steps):
                 say(sentence)
             sinks: list[Sink] = [TensorBoard(self._run_dir, self._plan.config.flat())]
-            if self._plan.config.watch.with_wandb:
-                sinks.append(WandbSink(self._run_dir, self._plan.config))
+            if self._plan.place.is_first:
+                sinks += tracker_sinks(self._run_dir, self._plan.config)
             writer = MetricsWriter(self._run_dir, sinks)
             controllers = Controllers(self._memory, self._learner_orders, self._resumed_steps, self._progress)
             orders = controllers.orders
@@ -189,6 +189,9 @@ class Run:
             raise self._supervisor.failure from self._hooks.error
         if self._hooks.error is not None:
             raise self._hooks.error
+        without_episode = self._progress.without_episode(self._plan.spec.time_limit)
+        if without_episode is not None:
+            display.say(without_episode)
         return summary
 
     def _watch(

@@ -132,7 +132,7 @@ def _with_clock_chosen(config: Config, spec: EnvSpec) -> Config:
     bootstrap, clock = config.learner.bootstrap_truncated, config.model.critic_clock
     is_own = config.model.model != MODEL
     if clock is True and is_own:
-        raise UsageError(f"critic_clock is true, and the network {config.model.model} has none: leave it out")
+        raise UsageError(f"critic_clock is true, but the model {config.model.model} does not support it: leave it out")
     if clock == "auto":
         clock = not is_own and (spec.has_own_time_limit if bootstrap == "auto" else not bootstrap)
     return config.replace(critic_clock=clock)

@@ -10,7 +10,7 @@ from typing import Any
 from sf.config import Config
 from sf.config.trust import named_code, remember_code
 from sf.metrics.readable import outcome
-from sf.metrics.sinks.wandb_sink import require_wandb
+from sf.metrics.sinks.trackers import require_trackers
 from sf.metrics.system_info import record_start
 from sf.ranks.place import Place
 from sf.run.joining import Joined, joined
@@ -35,8 +35,7 @@ def train(config: Config, on_record: OnRecord | None = None, plan: Plan | None =
     `summary["stopped_by"]` is the signal that ended the run ("SIGINT"), "on_record" or "stop_at_return", "another rank"
     where that was asked to end, or None. In the summary on disk it is "failure" where a process failed for good.
     """
-    if config.watch.with_wandb:
-        require_wandb()
+    require_trackers(config)
     if plan is None:
         place = Place.from_environment()
         place.settle()
@@ -69,7 +68,7 @@ def _train(rank: Joined, on_record: OnRecord | None) -> dict[str, Any]:
             plan = dataclasses.replace(plan, config=plan.config.replace(init_from=config.run.init_from))
         initial = initial_weights.initial_checkpoints(plan, new)
         for path in left_behind(run_dir.path):
-            say(f"{path} is an earlier run: the start that was to overwrite it was killed, so move or delete it")
+            say(f"{path} is an earlier run, left there when a start that overwrites it was killed: move or delete it")
         earlier = run_dir.prepare(config, run_id)
         if not earlier.is_aside:
             rank.mark.set()

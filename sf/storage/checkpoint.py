@@ -100,7 +100,7 @@ def load_latest(directory: Path) -> tuple[Path, Checkpoint]:
             say(str(error))
             continue
         return path, saved
-    raise UsageError(f"{directory} holds no whole checkpoint: train first, for longer than --save_every_sec")
+    raise UsageError(f"{directory} has no complete checkpoint: train first, for longer than --save_every_sec")
 
 
 def without_optimizer(checkpoint: Checkpoint) -> Checkpoint:
@@ -158,7 +158,7 @@ def load_best(directory: Path) -> tuple[Path, Checkpoint]:
     if not whole:
         unreadable = [error for error in errors if isinstance(error, OSError)]
         which = f"that can be read ({unreadable[0]})" if unreadable else "yet"
-        raise UsageError(f"{directory} holds no best checkpoint {which}: take the latest")
+        raise UsageError(f"{directory} has no best checkpoint {which}: use the latest")
     _, path, saved = max(whole, key=lambda found: found[0])
     return path, saved
 
@@ -177,9 +177,9 @@ def load(path: Path) -> Checkpoint:
     try:
         saved = decode(data)
     except Exception as error:  # anybody can write a file with a right checksum
-        raise UsageError(f"{path} is no checkpoint of this package ({type(error).__name__}: {error})") from None
+        raise UsageError(f"{path} is not a checkpoint of this package ({type(error).__name__}: {error})") from None
     if not isinstance(saved.state, dict):
-        raise UsageError(f"{path} is no checkpoint of this package (its state is no mapping)")
+        raise UsageError(f"{path} is not a checkpoint of this package (its state is not a mapping)")
     return saved
 
 
@@ -233,7 +233,7 @@ def _with_symlog_scale(tensors: dict[str, Tensor], state: Any) -> dict[str, Tens
 def _require_folder(directory: Path) -> None:
     """It need not exist."""
     if directory.exists() and not directory.is_dir():
-        raise UsageError(f"{directory} is a file in the place of the folder of checkpoints: move it away")
+        raise UsageError(f"{directory} is a file, but must be the folder of checkpoints: move it away")
 
 
 def _latest(directory: Path) -> Path | None:
@@ -280,7 +280,7 @@ def _score_in(saved: Checkpoint, path: Path) -> float:
     try:
         return float(saved.state[_SCORE])
     except (ValueError, KeyError, TypeError):
-        raise UsageError(f"{path} is no best checkpoint (it has no score)") from None
+        raise UsageError(f"{path} is not a best checkpoint (it has no score)") from None
 
 
 def _remove_unless_better(path: Path, score: float) -> None:
@@ -298,10 +298,10 @@ def _remove_unless_better(path: Path, score: float) -> None:
 def _whole_bytes(path: Path) -> bytes:
     """The content of the file. Raises ValueError where a byte of it is changed or missing."""
     if not stat.S_ISREG(path.stat().st_mode):  # to read a pipe would wait for ever
-        raise UsageError(f"{path} is no file")
+        raise UsageError(f"{path} is not a regular file")
     data = path.read_bytes()
     if data[_digest_place(data)] != _digest(data):
-        raise UsageError(f"{path} is not whole (its checksum does not fit its content)")
+        raise UsageError(f"{path} is damaged (its checksum does not match its content)")
     return data
 
 

@@ -5,12 +5,12 @@ metrics.jsonl    one JSON record every few seconds
 tensorboard/     the same for TensorBoard
 checkpoints/     see sf.storage.checkpoint; with several policies checkpoints/policy_00/ and so on
 checkpoints/milestones/     with --save_milestones_sec: checkpoints that are kept for good
-wandb/           with --with_wandb: files of wandb, and the run's id there
+wandb/           with --with_wandb: files of wandb
 evaluations.jsonl     one JSON record for each evaluation, see sf.evaluation.during_training
 videos/          with --video_every_env_steps, see sf.storage.video_files
 run.log          all messages of the run, see sf.storage.run_log
 summary.json     written at the end and at a stop; a start that resumes the run removes it
-run_id           a random word by which the directories of one run on several machines know each other
+run_id           a random word: the run's id on all machines, in W&B and in Trackio
 system.json      the machine and the versions at each start, see sf.metrics.system_info
 population.jsonl, population.log     of a run with population-based training, see sf.league.population.record
 """
@@ -117,7 +117,7 @@ class RunDir:
             return None
         flags = presets.parse(presets.read(self.config), str(self.config))
         if "env" not in flags:
-            raise ValueError(f"{self.config} names no env, so it is not the configuration of a run")
+            raise ValueError(f"{self.config} is not the configuration of a run: it has no env")
         return _readable(flags, self.config)
 
     def saved_id(self) -> str | None:
@@ -158,7 +158,7 @@ class RunDir:
             left_over = _left_over_beside(self.config)
             if not is_run and self.path.exists() and set(self.path.iterdir()) - left_over:
                 raise ValueError(
-                    f"{self.path} exists and holds no config.yaml, so it is not a run: name another --experiment"
+                    f"{self.path} exists and is not a run (it has no config.yaml): name another --experiment"
                 )
             earlier = EarlierRun(self.path, config.run.restart_behavior if is_run else "resume")
             try:

@@ -65,7 +65,7 @@ def append_whole(file: BinaryIO, data: bytes) -> None:
 def require_file(path: Path) -> None:
     """Raises ValueError where it is a link. It need not exist."""
     if path.is_symlink():
-        raise ValueError(f"{path} is a link, and only a file that you name is written through one: remove the link")
+        raise ValueError(f"{path} is a link, and is not written through: remove the link")
 
 
 def require_none(directory: Path) -> None:
@@ -74,7 +74,7 @@ def require_none(directory: Path) -> None:
         for path in directory.iterdir():
             if path.is_symlink() and not path.is_dir():
                 raise ValueError(
-                    f"{path} is a link, and a run writes through none: remove it, or name another --experiment"
+                    f"{path} is a link, and a run does not write through links: remove it, or name another --experiment"
                 )
 
 

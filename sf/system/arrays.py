@@ -102,8 +102,7 @@ def _memory(name: str, num_bytes: int) -> int:
         os.close(fd)
         if error.errno == errno.EFBIG:
             raise UsageError(
-                f"the processes share {num_bytes:,} bytes of memory, and no file may be as large here: raise "
-                "`ulimit -f`, which counts for shared memory, too"
+                f"the run needs {num_bytes:,} bytes of shared memory, more than `ulimit -f` allows: raise that limit"
             ) from None
         raise
     return fd

@@ -109,7 +109,7 @@ MEANT = {
     **{"zzzzqqqq": "envs.register_env", "Sausage-v0": "[a-z_]+:Sausage-v0"},
     **{"no_such_module:Env-v0": "no_such_module", "no_such.game_v0:parallel_env": "'no_such'"},
     "yaml:parallel_env": "no function parallel_env",
-    **dict.fromkeys(("..", "", ":"), "is no name"),
+    **dict.fromkeys(("..", "", ":"), "sf-envs lists them"),
     **dict.fromkeys(("a:", ":x", "a..b:c", "my-module:Env"), "module:Name"),
     **dict.fromkeys(("os:system", "importlib.util:parallel_env"), "of Python itself"),
     **{"./my_envs/walk.py:Walk": "my_envs.walk:Walk", "/some/where/walk.py:Walk": " walk:Walk"},

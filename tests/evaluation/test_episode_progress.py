@@ -53,6 +53,17 @@ def test_of_several_evaluations_in_turn_each_has_its_minute(clock):
     assert endless.OF_SEVERAL_AGENTS in sentence
 
 
+def test_where_the_longest_episode_is_known_nobody_is_told_to_give_one(clock):
+    said = []
+    watch = endless.EndlessWatch(said.append, time_limit=lambda: 4200)
+    for seconds in (0, 60):
+        clock[0] = 1000.0 + seconds
+        watch(0, 4)
+    [sentence] = said
+    assert "4,200 steps" in sentence
+    assert "TimeLimit" not in sentence
+
+
 def test_progress_is_told_without_news(monkeypatch):
     class EnoughError(Exception):
         pass

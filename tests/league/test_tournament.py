@@ -164,7 +164,7 @@ def test_places_that_hold_no_tournament_or_are_in_use_are_refused(tmp_path):
     for directory in (league, run):
         directory.mkdir()
     record.append(league / record.NAME, [Player("random")])
-    refused(league, "no record of a tournament")
+    refused(league, "record of a tournament")
     (run / "config.yaml").write_text("env: toy_match_rps\n")
     refused(run, "is a run of sf-train")
     assert not (run / record.NAME).exists()

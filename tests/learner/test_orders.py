@@ -135,4 +135,4 @@ def test_a_beginning_that_is_gone_is_said_and_training_goes_on(policies, tmp_pat
     assert torch.equal(weights(state), before)
     assert state.weights_event == 3
     (sentence,) = said
-    assert "cannot begin anew" in sentence
+    assert "cannot load" in sentence

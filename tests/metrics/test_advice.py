@@ -9,7 +9,7 @@ import pytest
 
 from sf.config import Config
 from sf.metrics import progress as progress_module
-from sf.metrics.advice import FEWEST, StaleData, first_update
+from sf.metrics.advice import FEWEST, StaleData, first_update, no_episode
 from sf.metrics.meter import Machine
 from sf.metrics.progress import Progress
 from sf.run.plan import Plan
@@ -41,6 +41,15 @@ def test_the_first_batch_is_full_when_enough_actors_have_ended_their_rollouts(
 )
 def test_the_sentence_says_when_the_first_update_is_due(sampled, rate, words):
     assert [word for word in words if word not in first_update(2048, sampled, rate)] == []
+
+
+def test_a_run_without_an_episode_is_told_how_long_they_take_or_how_to_end_them():
+    of_match, unknown = no_episode(300, 4200), no_episode(300, None)
+    assert "4,200" in of_match
+    assert "TimeLimit" not in of_match
+    assert "TimeLimit" in unknown
+    assert "300 steps" in of_match
+    assert "300 steps" in unknown
 
 
 def test_the_display_says_when_the_first_update_is_due_until_it_has_come(monkeypatch):

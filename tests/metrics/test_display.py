@@ -4,7 +4,7 @@ import io
 import math
 import os
 import sys
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -276,6 +276,12 @@ def test_a_console_without_a_reader_says_so_once_and_a_display_drops_what_it_sho
             display.show(RECORD, OUTLOOK)
     with suppress(BrokenPipeError):  # it is flushed when it is closed
         file.close()
+
+
+def test_a_message_of_a_thread_is_shown_while_a_process_is_started(capsys):
+    with Display("run", TARGET) as display, redirect_stdout(None):
+        display.say("wandb: https://wandb.example/run")
+    assert "wandb.example" in capsys.readouterr().out
 
 
 def test_returns_as_large_as_numbers_can_be_are_drawn():

@@ -98,5 +98,5 @@ def test_the_space_selects_the_encoder_and_mlp_flattens():
 
 @pytest.mark.parametrize("encoder", ["planes", "map"])
 def test_a_box_that_does_not_say_where_its_channels_are_is_no_board(encoder):
-    with pytest.raises(UsageError, match=r"sf.envs.Planes.*: take --encoder auto or mlp"):
+    with pytest.raises(UsageError, match=r"sf.envs.Planes.*--encoder auto or mlp"):
         build_encoder(encoder, gym.spaces.Box(-np.inf, np.inf, BOARD.shape, np.float32), SMALL)

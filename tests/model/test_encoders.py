@@ -146,7 +146,7 @@ def test_the_encoder_that_is_chosen_can_do_with_the_size_of_the_image(size, enco
 
 
 def test_convolutions_of_a_vector_are_an_error_that_says_what_to_do():
-    with pytest.raises(ValueError, match=r"not an image.* --encoder mlp"):
+    with pytest.raises(ValueError, match="--encoder mlp"):
         build_encoder("simple", VECTOR, ModelConfig())
 
 

@@ -109,7 +109,7 @@ def test_large_codes_survive_a_trunk_in_bfloat16(core):
 
 
 def test_what_is_no_grid_is_an_error_that_says_what_to_do():
-    with pytest.raises(ValueError, match=r"no grid of symbols.* take --encoder auto or mlp"):
+    with pytest.raises(ValueError, match=r"encoder is symbols.* --encoder auto or mlp"):
         build_encoder("symbols", NUMBERS, SMALL)
 
 

@@ -115,7 +115,7 @@ def test_a_checkpoint_that_is_not_whole_is_found(tmp_path):
     run_dir = RunDir(tmp_path)
     run_dir.checkpoints.mkdir()
     (run_dir.checkpoints / "checkpoint_000001_000000000064.safetensors").write_bytes(b"a part")
-    with pytest.raises(NotRecoveredError, match="not whole"):
+    with pytest.raises(NotRecoveredError, match="checksum"):
         bookkeeping.require_files_in_order(run_dir)
 
 

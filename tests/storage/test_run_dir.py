@@ -32,8 +32,8 @@ def test_the_flags_of_a_run_are_read_back_as_they_were(run_dir):
     ("text", "said"),
     [
         ("\udcff", "cannot be read"),
-        ("", "names no env"),
-        ("seed: 3\n", "names no env"),
+        ("", "no env"),
+        ("seed: 3\n", "no env"),
         ("- 1\n", "mapping"),
         ("env: [", "not YAML"),
         ("env: !!python/object/apply:os.mkdir [{made}]\n", "not YAML"),

@@ -195,6 +195,6 @@ def test_training_never_begins_anew_in_the_place_of_checkpoints_that_are_broken(
     run_dir.prepare(settings(tmp_path))
     path = checkpoint.save(run_dir.checkpoints, Checkpoint({}, {}), 640, keep=2)
     path.write_bytes(path.read_bytes()[:-1])
-    with refused("not whole.*restart_behavior restart"):
+    with refused("checksum.*restart_behavior restart"):
         train(settings(tmp_path))
     assert list(run_dir.checkpoints.iterdir()) == [path]

@@ -34,6 +34,11 @@ class ScriptedEngine:
     def set_available_game_variables(self, variables: Sequence[vizdoom.GameVariable]) -> None:
         self._names = [variable.name for variable in variables]
 
+    def get_doom_scenario_path(self) -> str:
+        return ""
+
+    get_doom_game_path = get_doom_scenario_path
+
     def get_episode_timeout(self) -> int:
         return self._timeout
 

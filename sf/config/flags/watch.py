@@ -9,10 +9,14 @@ from sf.envs.field_types import check_fields
 
 @dataclass(frozen=True)
 class WatchConfig:
-    """Weights & Biases, with the same curves as TensorBoard."""
+    """Trackio and Weights & Biases, with the same curves as TensorBoard."""
+
+    with_trackio: bool = False
+    """Also show metrics and videos on a page on this machine, by Trackio (pip install '.[trackio]'). It needs no
+    account; trackio show opens the page."""
 
     with_wandb: bool = False
-    """Also send metrics to Weights & Biases (pip install wandb). Without an API key they are kept in the run
+    """Also send metrics to Weights & Biases (pip install '.[wandb]'). Without an API key they are kept in the run
     directory, for wandb sync."""
 
     wandb_project: str = "sf-appo"

@@ -176,11 +176,11 @@ def overridden(options: EnvOptions, override: tuple[str, ...]) -> EnvOptions:
     try:
         return dataclasses.replace(options, **changed)
     except TypeError:
-        raise ValueError(f"override is {' '.join(override)!r}: a value is of the wrong kind") from None
+        raise ValueError(f"override is {' '.join(override)!r}: a value has the wrong type") from None
 
 
 def _parsed(assignment: str, value: str) -> Any:
     try:
         return yaml.safe_load(value)
     except yaml.YAMLError:
-        raise ValueError(f"override is {assignment!r}: {value!r} is no value") from None
+        raise ValueError(f"override is {assignment!r}: {value!r} cannot be read as YAML; quote it") from None

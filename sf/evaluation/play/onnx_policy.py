@@ -75,7 +75,7 @@ class OnnxNetwork:
             with suppress(ValueError, RecursionError):  # somebody else's
                 self.metadata[key] = json.loads(value)
         if not isinstance(self.metadata.get("format"), int):
-            raise ValueError(f"{name} does not say what it was trained on: write it with sf-export")
+            raise ValueError(f"{name} lacks the metadata of an exported policy: export it with sf-export")
         if self.metadata["format"] > FORMAT:
             raise ValueError(f"{name} was exported by a newer version of this package: install that, or export again")
         inputs = {node.name: node for node in self._session.get_inputs()}

@@ -41,10 +41,7 @@ class OpenSpielPlayer:
                 f"{_MOST_SIMULATIONS:,}: write {PREFIX}{_MCTS}:100"
             )
         if not env_id.startswith(PREFIX):
-            raise UsageError(
-                f"player {name!r}: a bot of OpenSpiel plays OpenSpiel's games, and {env_id} is none: name another "
-                "player"
-            )
+            raise UsageError(f"player {name!r} plays only games of OpenSpiel, and env is {env_id}: name another player")
         self._num_simulations = int(number)
         self._tensor_game = load(env_id, options.kwargs, seed=0)
         reason = _why_not(self._tensor_game)

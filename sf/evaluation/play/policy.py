@@ -57,6 +57,16 @@ class Policy(ABC):
         """An episode begins: a recurrent policy forgets what it saw."""
         self._is_first = True
 
+    def make_env(self) -> gym.Env:
+        """Makes the environment that it was trained in, as evaluations have it: see `sf.envs.single_env.SingleEnv`.
+
+        Raises ValueError for one of several agents, and where the file does not say how it was made.
+        """
+        raise UsageError(
+            f"{self.name} does not keep how its environment was made: load the run, or a checkpoint, for make_env, or "
+            f"make {self.env_id} yourself"
+        )
+
     def act(self, obs: Any, deterministic: bool = False) -> Any:
         """The action for one observation, as the environment gives it, in the form that `env.step` takes.
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+import gymnasium as gym
 import numpy as np
 import torch
 
+from sf.envs import as_evaluated
 from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
+from sf.envs.single_env import SingleEnv
 from sf.evaluation.play.named_checkpoint import config_of, spaces_of
 from sf.evaluation.play.player import Actions, Obs
 from sf.evaluation.play.policy import Policy
@@ -47,9 +50,12 @@ class TorchPolicy(Policy):
         except RuntimeError as error:
             reason = " ".join(str(error).split())
             raise UsageError(
-                f"{name} does not hold the network that it describes: take another one ({reason})"
+                f"{name} has weights that do not fit its configuration ({reason}): name another checkpoint"
             ) from None
         self._actors = self.actors(1, seed)
+
+    def make_env(self) -> gym.Env:
+        return SingleEnv(self.env_id, as_evaluated(self.env_id, self.config.environment))
 
     @float32_by_default()
     def actors(self, num_actors: int, seed: int) -> NetworkActors:

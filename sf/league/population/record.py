@@ -71,7 +71,7 @@ class PopulationRecord:
         known = self.policies.keys()
         if known - initial.keys():
             raise ValueError(
-                f"num_policies is {len(initial)}, but {run_dir / EVENTS} is of {len(known)} policies: set num_policies "
+                f"num_policies is {len(initial)}, but {run_dir / EVENTS} has {len(known)} policies: set num_policies "
                 f"to {len(known)}, or start over with --restart_behavior restart"
             )
         self._extend(  # even by nothing: this repairs what a kill left half written
@@ -140,7 +140,9 @@ def read_events(run_dir: Path) -> list[Event]:
             event = row_of(Event, json.loads(line))
             _require_possible(event, known)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-            raise ValueError(f"{path}, line {len(events) + 1}, is no event ({error}): restore the file") from None
+            raise ValueError(
+                f"{path}, line {len(events) + 1}, is not a valid event ({error}): restore the file"
+            ) from None
         if event.number != len(events):
             raise ValueError(
                 f"{path}, line {len(events) + 1}, is event {event.number} instead of {len(events)}: restore the file"

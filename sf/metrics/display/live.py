@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -72,7 +73,8 @@ class Display:
     ) -> None:
         self._target = target
         self._log = log
-        self.console = console or OutputConsole()
+        # sys.stdout is None while the parent starts a process, and threads may have messages then.
+        self.console = console or OutputConsole(file=sys.stdout)
         self._title = self._printable(title)
         if not self.console.is_interactive:
             self.console.soft_wrap = True  # a record stays one line

@@ -1,1 +1,1 @@
-"""Where metrics go: files, TensorBoard, Weights & Biases."""
+"""Where metrics go: files, TensorBoard, Trackio, Weights & Biases."""

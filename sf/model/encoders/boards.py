@@ -55,8 +55,8 @@ class PlanesEncoder(Convolutional):
         super().__init__()
         if not isinstance(space, Planes) and not is_float_board(space):
             raise UsageError(
-                f"observation {space} is no board, which is the space sf.envs.Planes or a bounded float32 Box of rank "
-                "3: take --encoder auto or mlp"
+                "encoder is planes, which reads sf.envs.Planes and bounded float32 Boxes of rank 3, but the "
+                f"observation is {space}: use --encoder auto or mlp"
             )
         scale = space.scale if isinstance(space, Planes) else 1.0
         grid = grid_shape(space.shape)
@@ -87,7 +87,7 @@ class MapEncoder(Convolutional):
         super().__init__()
         if not isinstance(space, Planes):
             raise UsageError(
-                f"observation {space} is no map, which is the space sf.envs.Planes: take --encoder auto or mlp"
+                f"encoder is map, which reads sf.envs.Planes, but the observation is {space}: use --encoder auto or mlp"
             )
         channels, height, width = space.shape
         layers: list[nn.Module] = []

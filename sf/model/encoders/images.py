@@ -33,7 +33,7 @@ class ImageShape:
         """Raises ValueError where `space` is not an image."""
         if not is_image(space):
             raise UsageError(
-                f"observation {space} is not an image, which is uint8 of rank 3: take --encoder mlp or auto"
+                f"this encoder reads images, uint8 of rank 3, but the observation is {space}: use --encoder mlp or auto"
             )
         channels, height, width, trail, _ = grid_shape(space.shape)
         return cls(channels, height, width, trail)

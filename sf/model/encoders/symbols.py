@@ -32,8 +32,8 @@ class SymbolsEncoder(nn.Module):
         super().__init__()
         if not is_integer_grid(space):
             raise UsageError(
-                f"observation {space} is no grid of symbols, which is an integer Box of rank 2 or 3: take --encoder "
-                "auto or mlp"
+                f"encoder is symbols, which reads integer Boxes of rank 2 or 3, but the observation is {space}: use "
+                "--encoder auto or mlp"
             )
         self.grid = grid_shape(space.shape)
         self.lowest, self.num_codes = codes(space)

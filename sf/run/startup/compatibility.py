@@ -44,7 +44,7 @@ def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str) -> None
             if layout != own[what]:
                 raise UsageError(
                     f"the {what} of {file} are {layout}, and those of {plan.config.run.env} are {own[what]}, so its "
-                    f"weights are of no use: {remedy}"
+                    f"weights do not fit: {remedy}"
                 )
     differing = _differing_flags(saved.state["config"], plan.config.flat())
     shapes = {name: tuple(tensor.shape) for name, tensor in saved.weights.items()}

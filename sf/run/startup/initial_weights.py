@@ -114,8 +114,8 @@ def _require_all_parts(saved: Checkpoint, file: Path) -> None:
     numbers += [updater.get(name) if isinstance(updater, dict) else None for name in _OF_THE_UPDATER]
     if not _has_random_numbers(saved) or not all(isinstance(number, int | float) for number in numbers):
         raise ValueError(
-            f"{file} lacks a part of what a learner goes on with: remove it, so that the one before is taken, or begin "
-            "a new run with its weights (--init_from)"
+            f"{file} cannot be resumed, because a part of the learner's state is missing: remove it to resume from the "
+            "checkpoint before it, or start a new run from its weights (--init_from)"
         )
 
 
@@ -134,8 +134,8 @@ def _require_same_optimizer(saved: Checkpoint, file: Path, plan: Plan) -> None:
     theirs, own = saved.state["config"].get("optimizer", "adam"), plan.config.learner.optimizer
     if own != theirs:
         raise ValueError(
-            f"optimizer is {own}, but {file} was trained by {theirs}, whose moments it cannot go on with: keep "
-            f"{theirs}, or begin a run under another --experiment with these weights (--init_from)"
+            f"optimizer is {own}, but {file} was trained with {theirs}: keep {theirs}, or start another --experiment "
+            "from these weights (--init_from)"
         )
 
 

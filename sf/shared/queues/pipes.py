@@ -36,9 +36,9 @@ class PipeQueue(IndexQueue):
         except OSError as error:
             # A smaller pipe is no way out: two processes that both wait for room in each other's would lock up.
             raise ValueError(
-                f"a queue of {capacity} messages cannot be made ({error}): pipes of one user may take so many pages "
-                "(/proc/sys/fs/pipe-user-pages-soft) and each so many bytes (/proc/sys/fs/pipe-max-size): end other "
-                "runs, lower --num_workers or --num_envs_per_worker, or have an administrator raise them (sysctl "
+                f"a queue of {capacity} messages cannot be made ({error}): the system limits the pages of a user's "
+                "pipes (/proc/sys/fs/pipe-user-pages-soft) and the bytes of a pipe (/proc/sys/fs/pipe-max-size): end "
+                "other runs, lower --num_workers or --num_envs_per_worker, or have an administrator raise them (sysctl "
                 "fs.pipe-user-pages-soft=0)"
             ) from None
 

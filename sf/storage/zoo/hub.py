@@ -35,7 +35,7 @@ def download(address: str) -> Path:
     address, and ValueError where the file cannot be had."""
     match = re.fullmatch(rf"{_PREFIX}({_REPO})(?:@({_REVISION}))?", address, re.ASCII)
     if match is None:
-        raise UsageError(f"{address} is no policy on the Hub: write hf:USER/NAME, or hf:USER/NAME@REVISION")
+        raise UsageError(f"{address} is not an address on the Hub: write hf:USER/NAME or hf:USER/NAME@REVISION")
     repo, revision = match.groups()
     api = _api(address)
     with _refusals(address):
@@ -56,14 +56,14 @@ def require_upload(repo: str, private: bool) -> None:
         account = api.whoami()
         owners = [account["name"], *(each["name"] for each in account.get("orgs", []))]
         if repo.partition("/")[0] not in owners:
-            raise UsageError(f"hub is {repo}, but your token is of {owners[0]}: name one of {', '.join(owners)}")
+            raise UsageError(f"hub is {repo}, but your token belongs to {owners[0]}: use {' or '.join(owners)}")
         try:
             found = api.model_info(repo)
         except RepositoryNotFoundError:
             return
     files = {each.rfilename for each in found.siblings or []} - _OF_THE_HUB
     if files and WEIGHTS not in files:
-        raise UsageError(f"{repo} exists and holds something else than a policy of this package: name another --hub")
+        raise UsageError(f"{repo} exists and is not a policy of this package: name another --hub")
     if private and not found.private:
         raise UsageError(f"{repo} exists and is public: make it private in its settings, or leave out --private")
 
@@ -104,9 +104,9 @@ def _refusals(what: str) -> Iterator[None]:
     except errors.RevisionNotFoundError:
         raise UsageError(f"{what} has no such revision: name a branch, a tag or a commit of it") from None
     except errors.LocalEntryNotFoundError:
-        raise UsageError(f"{what} cannot be had: the Hub does not answer, and it was not downloaded before") from None
+        raise UsageError(f"{what} is not in the local cache, and the Hub does not answer: try again later") from None
     except errors.EntryNotFoundError:
-        raise UsageError(f"{what} has no {WEIGHTS}, so it is no policy of this package") from None
+        raise UsageError(f"{what} is not a policy of this package: it has no {WEIGHTS}") from None
     except errors.HfHubHTTPError as error:
         raise UsageError(_refusal(what, error.response.status_code, error.server_message or "")) from None
     except Exception as error:  # the libraries for HTTP, of which versions take different ones, and a full disk

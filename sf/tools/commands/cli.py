@@ -11,7 +11,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from io import StringIO
 from pathlib import Path
@@ -140,8 +140,9 @@ def words(value: Any) -> list[str]:
 class EpisodeProgress:
     """What is said of an evaluation that goes on: its episodes, on a terminal; once, that none comes to its end."""
 
-    def __init__(self) -> None:
-        self._endless = EndlessWatch(say_below_progress)
+    def __init__(self, time_limit: Callable[[], int | None] = lambda: None) -> None:
+        """time_limit: see `EndlessWatch`."""
+        self._endless = EndlessWatch(say_below_progress, time_limit=time_limit)
         self._is_over = False
 
     def __call__(self, done: int, total: int) -> None:

@@ -127,7 +127,7 @@ def _run(flags: EnjoyFlags, interrupt: GentleInterrupt) -> None:
         with closing(made) as group, interrupt:
             played = _play(flags, env, players, group, num_envs, screen, interrupt)
             has_file = screen.finish()
-    say_summary(played, list(players))
+    say_summary(played, list(players), spec.time_limit)
     if has_file:
         is_cut = screen.is_full and len(played) < flags.episodes * num_agents
         print(f"video: {flags.video}{f', cut off by --max_seconds {flags.max_seconds:g}' if is_cut else ''}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
+from sf.envs import describe
 from sf.envs.field_types import require
 from sf.metrics.readable import number
 from sf.storage import output_file
@@ -130,7 +131,7 @@ def _run(flags: EvalFlags) -> None:
         num_envs_per_worker=flags.num_envs_per_worker,
     )
     exploitability = _exploitability(task) if flags.exploitability else {}
-    evaluation = evaluate(task, cli.EpisodeProgress())
+    evaluation = evaluate(task, cli.EpisodeProgress(lambda: describe(task.env, task.options).time_limit))
     _print(evaluation, list(players), exploitability)
     if flags.json is not None:
         settings = {name: str(value) if isinstance(value, Path) else value for name, value in vars(flags).items()}

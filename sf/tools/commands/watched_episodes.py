@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sf.metrics.readable import number
+from sf.metrics.readable import number, up_to
 
 if TYPE_CHECKING:
     from sf.evaluation.play.episodes import Played
@@ -57,9 +57,10 @@ def say_episode(episode: Played, names: Sequence[str], num_agents: int) -> None:
     print(f"{what}{who}: return {number(episode.episode_return)}, {episode.num_steps} steps{stats}", flush=True)
 
 
-def say_summary(played: Sequence[Played], names: Sequence[str]) -> None:
+def say_summary(played: Sequence[Played], names: Sequence[str], time_limit: int | None) -> None:
+    """time_limit: decisions of an episode at most; None: not known."""
     if not played:
-        print("no episode has come to its end")
+        print(f"no episode has come to its end{up_to(time_limit)}")
     for policy_idx, name in enumerate(names):
         returns = [episode.episode_return for episode in played if episode.policy_idx == policy_idx]
         if returns:

@@ -73,7 +73,7 @@ class ScoredPolicy:
         )
         statistics = evaluate(task, on_progress).statistics(0)
         if not statistics:
-            raise ValueError(f"{file} has no episode: its agents joined no match, so there is no score for a card")
+            raise ValueError(f"{file} was not evaluated, because its agents joined no match: the card needs a score")
         settings = ("--episodes", str(num_episodes), "--num_workers", str(num_workers))
         return cls(
             policy=policy,
@@ -111,7 +111,7 @@ def require_folder(folder: Path) -> None:
     for name in (CARD, WEIGHTS, CONFIG):
         output_file.require_writable("out", folder / name, is_named=False)
     if any(folder.iterdir()) and not _is_policy(folder / WEIGHTS):
-        raise ValueError(f"{folder} exists and holds something else than a policy: name another --out")
+        raise ValueError(f"{folder} exists and is not an exported policy: name another --out")
     _require_own_card(folder / CARD, "another --out")
 
 
@@ -131,7 +131,7 @@ def card_of_run(run: Path, has_folder: bool = False) -> Path:
     """
     if not RunDir(run).config.is_file() or (run / WEIGHTS).is_file():
         instead = "leave --card out, as the folder has a card" if has_folder else "name --out FOLDER, which has a card"
-        raise ValueError(f"card is true, but {run} is no run directory: {instead}")
+        raise ValueError(f"card is true, but {run} is not a run directory: {instead}")
     path = run / CARD
     output_file.require_writable("card", path, is_named=False, instead=INSTEAD_OF_CARD)
     _require_own_card(path, INSTEAD_OF_CARD)
@@ -140,7 +140,7 @@ def card_of_run(run: Path, has_folder: bool = False) -> Path:
 
 def _require_own_card(path: Path, instead: str) -> None:
     if path.exists() and not path.read_bytes().startswith(FRONT_MATTER.encode()):
-        raise ValueError(f"{path} is no card of sf-export, and would be lost: move it, or name {instead}")
+        raise ValueError(f"{path} was not written by sf-export, and would be overwritten: move it, or name {instead}")
 
 
 def _is_run(run: RunDir) -> bool:

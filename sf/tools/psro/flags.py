@@ -52,7 +52,7 @@ def require_response(config: Config, num_agents: int, whom_it_meets: str) -> Non
 def require_no_run(directory: Path) -> None:
     """Raises UsageError if the directory of a search is that of a run."""
     if RunDir(directory).config.is_file():
-        raise UsageError(f"{directory} is a run of sf-train, and no search: name another --experiment")
+        raise UsageError(f"{directory} is a run of sf-train, not of this command: name another --experiment")
 
 
 @contextmanager

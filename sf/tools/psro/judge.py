@@ -75,7 +75,7 @@ def judge_of(config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str
 
     utility = load(config.run.env, config.environment.kwargs, seed=0).game.get_type().utility.name
     if utility != "ZERO_SUM":
-        raise UsageError(f"env is {config.run.env}, which is no zero-sum game: mixtures of its players solve nothing")
+        raise UsageError(f"env is {config.run.env}, which is not a zero-sum game: sf-psro solves zero-sum games only")
     state_size = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space)).state_size
     try:
         require_no_memory(state_size, "a best response")
@@ -123,11 +123,14 @@ class ByMatches:
         self._config = config
         self._say = say
         self._num_matches = num_matches
+        self._time_limit = spec.time_limit
         self._random = Opponent(RANDOM, config.run.env, config.environment, spec.native_obs_space, spec.action_space)
 
     def payoffs(self, name: str, players: Mapping[str, Checkpoint | None], others: Sequence[str]) -> list[float]:
         found = []
-        watch = EndlessWatch(self._say, OF_SEVERAL_AGENTS)  # anew: a response was trained since the last matches
+        watch = EndlessWatch(
+            self._say, OF_SEVERAL_AGENTS, lambda: self._time_limit
+        )  # anew: a response was trained since the last matches
         for number, other in enumerate(others):
             seed = env_seed(self._config.run.seed, _SEED_KEY, len(others), number)
             both = {each: players[each] or self._random for each in (name, other)}

@@ -59,7 +59,7 @@ def read(path: Path) -> list[Iteration]:
             if iteration.iteration != len(found) or len(iteration.payoffs) != len(found):
                 raise ValueError(f"it is iteration {iteration.iteration} of {len(iteration.payoffs)} payoffs")
         except (ValueError, TypeError) as error:
-            raise ValueError(f"{path}, line {number}, is no iteration ({error}): restore the file") from None
+            raise ValueError(f"{path}, line {number}, is not a valid iteration ({error}): restore the file") from None
         found.append(iteration)
     return found
 

@@ -52,7 +52,7 @@ def group(runs: Sequence[Run], by: Sequence[str] = ()) -> list[Group]:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else "the names are those in config.yaml"
-            raise ValueError(f"group_by has {name}, which is no setting of these runs: {hint}")
+            raise ValueError(f"group_by has {name}, which these runs do not have as a setting: {hint}")
     members: dict[tuple[str, ...], list[Run]] = {}
     names = list(by) or sorted(known)
     for run in runs:

@@ -48,8 +48,8 @@ def load(directory: Path, objective: str) -> Evolution:
     """Raises ValueError where the directory holds no population run."""
     if not (directory / EVENTS).is_file() or not (directory / "metrics.jsonl").is_file():
         raise ValueError(
-            f"{directory} is no run of a population (it has no {EVENTS}, or no metrics.jsonl): name the directory of a "
-            "run that was started with --with_pbt true"
+            f"{directory} is not a run with population-based training (it has no {EVENTS}, or no metrics.jsonl): name "
+            "the directory of a run that was started with --with_pbt true"
         )
     events = read_events(directory)
     records, _ = read_records(directory / "metrics.jsonl")

@@ -103,7 +103,7 @@ def load(path: Path, say: Callable[[str], None] = print) -> Run:
     """
     directory = RunDir(path.resolve())  # so that "." has a name
     if not _is_run(path):
-        raise ValueError(f"{path} is no run (it has no config.yaml, or no metrics.jsonl): name a run directory")
+        raise ValueError(f"{path} is not a run (it has no config.yaml, or no metrics.jsonl): name a run directory")
     saved = directory.saved_flags() or {}
     try:
         records, damaged = read_records(directory.metrics)
@@ -113,10 +113,10 @@ def load(path: Path, say: Callable[[str], None] = print) -> Run:
         where = f"{directory.metrics}, line {damaged[0]}"
         if not records:
             raise ValueError(
-                f"{where}, is no record (a JSON object with numbers), and no other line is one: name a run"
+                f"{where}, is not a JSON object with numbers, and neither is any other line: name another run"
             )
         others = f", and {len(damaged) - 1} lines more" if len(damaged) > 1 else ""
-        say(f"left out: {where}, is no record (a JSON object with numbers){others}")
+        say(f"left out: {where}, which is not a JSON object with numbers{others}")
     if not records:
         raise ValueError(f"{directory.metrics} has no record yet: wait for the first one")
     named = {"experiment": directory.path.name, "train_dir": str(directory.path.parent)}

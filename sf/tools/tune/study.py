@@ -41,8 +41,7 @@ def open_study(search: Search, directory: Path, end: int, seed: int, parallel: i
         storage = JournalStorage(_Journal(path))
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"{path} cannot be read ({error}): put back a copy of it from before, or move {directory} away, which "
-            "begins the search anew"
+            f"{path} cannot be read ({error}): restore it from a copy, or move {directory} away to start a new search"
         ) from None
     # Optuna tells its users what is experimental in it, and every trial.
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -62,8 +61,8 @@ def open_study(search: Search, directory: Path, end: int, seed: int, parallel: i
         study.set_user_attr(_FINGERPRINT, search.fingerprint())
     elif before != search.fingerprint():
         raise UsageError(
-            f"{path} is the study of other flags, values, seeds or of another objective: rename the file of the search,"
-            " which begins a new one, or move that directory away"
+            f"{path} belongs to a study with other flags, values, seeds or another objective: rename the file of the "
+            "search to start a new study, or move that directory away"
         )
     return study
 

@@ -159,7 +159,7 @@ class Tuner:
         """Raises UsageError if the run that is there is one of another study."""
         run_dir = self._run_dir(run)
         if run_dir.config.is_file():
-            advice = f"it is of another study, so rename the file of the search, or move {self._directory} away"
+            advice = f"it belongs to another study, so rename the file of the search, or move {self._directory} away"
             require_same_settings(run, run.configured(self._directory, str(run_dir.path)), run_dir, advice)
 
     def _opened(self, trial: optuna.Trial) -> _Trial:

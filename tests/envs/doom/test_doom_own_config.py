@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import vizdoom
 from group_driver import play
@@ -49,6 +50,40 @@ def test_a_file_for_people_is_played_by_the_agent_and_not_in_real_time(config: P
     group = envs.make_group(f"doom:{config}", 1, EnvOptions(), seed=0, first_env_idx=0)
     assert group._games[0]._game.get_mode() == vizdoom.Mode.PLAYER
     group.close()
+
+
+def test_buffers_become_images_and_what_nobody_sees_is_named(config: Path, caplog: pytest.LogCaptureFixture) -> None:
+    ignored = {"audio_buffer_enabled": "true", "screen_format": "GRAY8", "screen_resolution": "RES_640X480"}
+    lines = dict.fromkeys(("depth_buffer_enabled", "labels_buffer_enabled", "automap_buffer_enabled"), "true") | ignored
+    config.write_text(CONFIG + "".join(f"{key} = {value}\n" for key, value in lines.items()))
+    group = envs.make_group(f"doom:{config}", 1, EnvOptions(), seed=0, first_env_idx=0)
+    first_obs, _ = play(group, 5)
+    assert {key: rows.shape[1:] for key, rows in first_obs.items() if key != "measurements"} == {
+        "obs": (72, 128, 3),
+        "depth": (72, 128, 1),
+        "labels": (72, 128, 1),
+        "automap": (72, 128, 3),
+    }
+    assert all(len(np.unique(rows)) > 1 for rows in first_obs.values())
+    [record] = caplog.records
+    assert [key for key in lines if key in record.getMessage()] == list(ignored)
+
+
+def test_buffers_are_no_obstacle_to_a_film(config: Path) -> None:
+    config.write_text(f"{CONFIG}depth_buffer_enabled = true\nscreen_resolution = RES_160X120\n")
+    group = envs.make_rendered_group(f"doom:{config}", 1, EnvOptions(), seed=0, first_env_idx=0)
+    play(group, 5)
+    assert group.pictures()[0][-1].shape == (480, 640, 3)
+
+
+def test_an_absolute_path_of_the_map_is_taken_as_such(config: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "my_map.wad").rename(elsewhere / "my_map.wad")
+    config.write_text(CONFIG.replace("my_map.wad", str(elsewhere / "my_map.wad")))
+    group = envs.make_group(f"doom:{config}", 1, EnvOptions(), seed=0, first_env_idx=0)
+    first_obs, _ = play(group, 1)
+    assert first_obs["measurements"].tolist() == [[50.0, 100.0]]
 
 
 def test_what_comes_with_vizdoom_needs_no_path() -> None:

@@ -98,12 +98,13 @@ def test_battle_without_the_extra_says_what_to_install(monkeypatch):
         describe("doom_battle", EnvOptions())
 
 
-def test_shrink_takes_the_nearest_pixel_by_the_floor_convention_and_writes_nowhere_else():
-    screen = np.random.default_rng(0).integers(0, 256, (120, 160, 3), dtype=np.uint8)
-    rows = np.full((3, *FRAME_SHAPE), 7, np.uint8)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_shrink_takes_the_nearest_pixel_by_the_floor_convention_and_writes_nowhere_else(channels):
+    screen = np.random.default_rng(0).integers(0, 256, (120, 160, channels), dtype=np.uint8)
+    rows = np.full((3, 72, 128, channels), 7, np.uint8)
     shrink(screen, rows[1])
     for i, j in np.ndindex(*FRAME_SHAPE[:2]):
         assert (rows[1, i, j] == screen[i * 120 // 72, j * 160 // 128]).all()
     assert (rows[[0, 2]] == 7).all()
     with pytest.raises(ValueError, match="contiguous"):
-        shrink(screen, np.zeros((128, 72, 3), np.uint8).transpose(1, 0, 2))
+        shrink(screen, np.zeros((144, 128, channels), np.uint8)[::2])

@@ -227,7 +227,7 @@ def test_a_game_that_takes_too_long_to_make_is_given_up(monkeypatch: pytest.Monk
 def test_options_of_other_environments_are_refused(pyspiel: Any) -> None:
     with pytest.raises(UsageError, match="env_frameskip is 4"):
         _make("go", env_frameskip=4)
-    with pytest.raises(UsageError, match="takes no wrappers"):
+    with pytest.raises(UsageError, match="env_wrappers"):
         _make("go", env_wrappers=("gymnasium.wrappers:FlattenObservation",))
 
 

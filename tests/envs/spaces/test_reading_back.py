@@ -95,5 +95,5 @@ def test_what_was_encoded_decodes_to_the_same_action(space):
     ids=str,
 )
 def test_what_is_no_action_is_one_sentence(space: gym.Space, action):
-    with pytest.raises(UsageError, match="is no action of"):
+    with pytest.raises(UsageError, match="return one that the space contains"):
         action_encoder(space)(action)

@@ -263,7 +263,7 @@ def test_a_wrapper_that_cannot_be_is_one_sentence(wrapper: str) -> None:
         ("Acrobot-v1", FLATTEN_MANY, "vector environments"),
         ("doom_basic", FLATTEN, "vizdoom.gymnasium_wrapper:VizdoomBasic-v1"),
         ("atari_pong", FLATTEN, "ale_py:ALE/Pong-v5"),
-        ("of_its_own", FLATTEN, "takes no wrappers"),
+        ("of_its_own", FLATTEN, "cannot be wrapped"),
     ],
 )
 def test_a_wrapper_of_another_kind_of_environment_is_refused(env_id: str, wrapper: str, named: str) -> None:

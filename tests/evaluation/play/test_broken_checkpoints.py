@@ -144,7 +144,7 @@ def test_a_best_checkpoint_without_a_score_is_not_the_best(score):
     if isinstance(score, float):
         assert load_policy("run", which="best").env_steps == 1234
     else:
-        with pytest.raises(ValueError, match="holds no best checkpoint yet"):
+        with pytest.raises(ValueError, match="no best checkpoint yet"):
             load_policy("run", which="best")
 
 

@@ -402,7 +402,7 @@ def test_the_command_prints_a_table_writes_both_files_and_says_how_many_matches_
         (["--checkpoint", "best"], "no best checkpoint"),
         (["--policy", "2"], "policy is 2"),
         (["--override", "doom_map"], "NAME=VALUE"),
-        (["--override", "doom_match_s=["], "is no value"),
+        (["--override", "doom_match_s=["], "override is 'doom_match_s=['"),
         (["--override", "atari_episodic_life=true"], "atari_episodic_life"),
         (["--checkpoint", "first"], "checkpoint is 'first'"),
         (["--against", "policy.onnx"], "policy.onnx is an export"),

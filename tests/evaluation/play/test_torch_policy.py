@@ -1,3 +1,5 @@
+from contextlib import closing
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -21,6 +23,76 @@ def test_a_policy_acts_on_what_the_environment_returns():
     assert policy.obs_space == env.observation_space
     assert policy.action_space == env.action_space
     assert (policy.env_id, policy.env_steps) == ("CartPole-v1", 1234)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "flags"),
+    [
+        ("CartPole-v1", {}),
+        ("own_single:Counting", {"env_kwargs": {"limit": 5}, "env_frameskip": 2}),
+        ("toy_memory", {}),
+        ("atari_pong", {}),
+        ("doom_basic", {}),
+    ],
+)
+def test_a_policy_makes_the_environment_that_it_was_trained_in(env_id, flags, tmp_path, monkeypatch):
+    (tmp_path / "own_single.py").write_text(_COUNTING)
+    monkeypatch.syspath_prepend(tmp_path)
+    policy = TorchPolicy(untrained(env_id, **flags), "test")
+    env = policy.make_env()
+    assert (env.observation_space, env.action_space) == (policy.obs_space, policy.action_space)
+    first, _ = env.reset(seed=7)
+    for _ in range(3):
+        env.step(policy.act(first))
+    np.testing.assert_equal(env.reset(seed=7)[0], first)
+    env.close()
+
+
+def test_the_environment_of_a_policy_ends_and_begins_episodes(tmp_path, monkeypatch):
+    (tmp_path / "own_single.py").write_text(_COUNTING)
+    monkeypatch.syspath_prepend(tmp_path)
+    with closing(TorchPolicy(untrained("own_single:Counting", env_kwargs={"limit": 3}), "test").make_env()) as env:
+        for ends_by in (2, 3):  # truncated, terminated
+            assert env.reset()[0] == [0.0]
+            with pytest.raises(ValueError, match="no action"):
+                env.step(7)
+            for _ in range(2):
+                *_, info = env.step(0)
+                assert not info
+            *_, info = env.step(int(ends_by == 3))
+            assert info == {"episode": {"r": 3.0, "l": 3}, "episode_stats": {}}
+            with pytest.raises(gym.error.ResetNeeded):
+                env.step(0)
+        env.reset()
+        env.step(0)
+        assert env.reset()[0] == [0.0]  # in the middle of an episode
+
+
+def test_an_environment_of_several_agents_is_none_of_gymnasiums():
+    with pytest.raises(ValueError, match="has 2 agents"):
+        TorchPolicy(untrained("toy_match_counting"), "test").make_env()
+
+
+_COUNTING = """
+import gymnasium as gym, numpy as np
+
+class Counting(gym.Env):
+    observation_space = gym.spaces.Box(-1, 100, (1,))
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, limit):
+        self.limit = limit
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.count += 1
+        is_over = self.count == self.limit
+        return np.full(1, self.count, np.float32), 1.0, is_over and action == 1, is_over and action == 0, {}
+"""
 
 
 def test_a_deterministic_policy_takes_the_most_probable_action():
@@ -90,7 +162,7 @@ def test_a_policy_is_loaded_from_a_run_or_from_a_file(tmp_path):
     new.write_bytes(new.read_bytes()[:-1] + b"x")
     said = []
     assert load_policy(tmp_path / "run", say=said.append).name == str(old)
-    assert "not whole" in said[0]
+    assert "checksum" in said[0]
     assert new.exists()  # a reader moves nothing
 
 
@@ -121,7 +193,7 @@ def test_a_best_checkpoint_that_a_run_replaces_while_it_is_read_gives_way_to_the
         (lambda path: load_policy(path, "best"), "no best checkpoint"),
         (lambda path: load_policy(path, policy_id="a"), "policy_id is 'a'"),
         (lambda path: load_policy(path, device="tpu"), "device is 'tpu'"),
-        (load_policy, "no whole checkpoint"),
+        (load_policy, "no complete checkpoint"),
     ],
 )
 def test_what_is_not_there_is_said(tmp_path, make, message):

@@ -111,7 +111,7 @@ def test_a_reference_pool_knows_policies_by_their_weights_and_others_by_their_na
     assert "random" in found.reference
     assert {*found.reference} < {*found.entrants}
     for file, message in (
-        ("pool.json", "nobody plays here"),
+        ("pool.json", "pool.json rates"),
         ("no_json", "no_json has no ratings"),
         ("of_another.json", "toy_match_pennies"),
         ("nowhere.json", "no such file"),

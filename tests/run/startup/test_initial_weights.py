@@ -114,7 +114,7 @@ def test_what_is_no_checkpoint_is_refused_before_anything_is_touched(tmp_path):
     broken = tmp_path / "broken.safetensors"
     broken.write_bytes(b"nothing")
     for path, sentence in (
-        (broken, "not whole"),
+        (broken, "checksum"),
         (tmp_path / "none", "neither a checkpoint nor the directory of a run"),
     ):
         with pytest.raises(ValueError, match=f"init_from: .*{sentence}"):

@@ -461,7 +461,7 @@ def not_ours():
     ("content", "message"),
     [
         (None, "cannot be read"),
-        ({}, "write it with sf-export"),
+        ({}, "with sf-export"),
         ({"format": "2"}, "newer version"),
         (b"not a model", "not an ONNX file"),
     ],

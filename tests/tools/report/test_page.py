@@ -446,7 +446,7 @@ def test_the_command_writes_the_page_into_the_run_and_says_where(tmp_path, statu
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{run}/nowhere"], "is no run"),
+        (["{run}/nowhere"], "nowhere"),
         (["{run}", "--video", "{run}/config.yaml"], "video is"),
         (["{run}", "--video", "{run}/none.mp4"], "cannot be read"),
         (["{run}", "--out", "{run}"], "cannot be written (Is a directory)"),

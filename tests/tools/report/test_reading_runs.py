@@ -59,7 +59,7 @@ def test_a_place_without_runs_is_one_sentence(tmp_path, name):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="is not a run and has no run"):
         find([tmp_path / name])
-    with pytest.raises(ValueError, match="is no run"):
+    with pytest.raises(ValueError, match=r"config\.yaml"):
         load(tmp_path / name)
 
 

@@ -399,7 +399,7 @@ def test_trials_with_few_records_are_compared_only_where_they_have_been(tmp_path
 
 def test_the_study_of_another_search_is_not_gone_on_with(tmp_path):
     Hunt(tmp_path).start(lambda run, n: 1)
-    with pytest.raises(ValueError, match=r"study\.journal is the study of other"):
+    with pytest.raises(ValueError, match=r"study\.journal belongs to"):
         Hunt(tmp_path, seeds=3).start(lambda run, n: 1)
 
 

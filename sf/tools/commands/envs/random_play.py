@@ -20,6 +20,7 @@ from sf.envs.groups.finite import float_keys, require_finite_obs, require_finite
 from sf.envs.process_guards import keep_standard_streams, keep_working_directory
 from sf.envs.spaces.actions import ACTION_MASK, random_actions
 from sf.envs.spaces.observations import obs_arrays
+from sf.metrics.readable import up_to
 from sf.system.machine.cores import PinnedCores, usable_cores
 
 
@@ -33,6 +34,7 @@ class RandomPlay:
     num_episodes: int
     mean_length: float | None
     mean_return: float | None
+    time_limit: int | None  # decisions of an episode at most
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -41,7 +43,7 @@ class RandomPlay:
     def text(self) -> str:
         speed = f"{self.frames_per_s:,.0f} frames/s, {self.steps_per_s:,.0f} steps/s on one core"
         if not self.num_episodes:
-            return f"{speed}; no episode ended within {self.seconds:.1f} s"
+            return f"{speed}; no episode ended within {self.seconds:.1f} s{up_to(self.time_limit)}"
         episodes = f"{self.num_episodes:,} episodes of {self.mean_length:,.1f} steps"
         return f"{speed}; {episodes}, with a mean return of {self.mean_return:.4g}"
 
@@ -88,6 +90,7 @@ def _play(env: str, group: envs.EnvGroup, seconds: float) -> RandomPlay:
         num_episodes=len(episodes),
         mean_length=float(np.mean([each.num_steps for each in episodes])) if episodes else None,
         mean_return=float(np.mean([each.episode_return for each in episodes])) if episodes else None,
+        time_limit=group.spec.time_limit,
     )
 
 

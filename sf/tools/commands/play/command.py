@@ -127,7 +127,7 @@ def _run(flags: PlayFlags, interrupt: GentleInterrupt) -> None:
                     f"{game.env} cannot be played: give its group the methods of sf.envs.group.PlayedGroup"
                 )
             played = play(flags, game, group, keyboard, console, interrupt)
-    say_summary(played, game.names)
+    say_summary(played, game.names, group.spec.time_limit)
     if flags.json is not None:
         write_json(flags.json, _result(flags, game, played))
 

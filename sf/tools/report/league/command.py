@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import tyro
 
 from sf.config.input_file import is_file
+from sf.envs import describe
 from sf.envs.field_types import require
 from sf.evaluation.endless import OF_SEVERAL_AGENTS, EndlessWatch
 from sf.tools.commands import cli
@@ -148,8 +149,8 @@ def _record_of(named: str) -> Path:
     path = Path(named) / record.NAME
     if not is_file(path):
         raise ValueError(
-            f"{named} has no {record.NAME}, so it is no run that trains against its past selves, nor the results of a "
-            "tournament: name one, or at least two players for a tournament"
+            f"{named} has no {record.NAME}: name a run with --past_share, the --results of a tournament, or at least "
+            "two players for a new tournament"
         )
     return path
 
@@ -209,8 +210,8 @@ def _task(flags: LeagueFlags) -> Any:
         found = contest_in(flags.env, flags.players, flags.override)
     else:
         raise ValueError(
-            f"{', '.join(flags.players)}: none of them is a trained policy, which says what is played: name one, such "
-            "as a run, or --env"
+            f"{', '.join(flags.players)}: none of them is a trained policy, so the environment is not known: add "
+            "--env, or a trained policy such as a run"
         )
     return EvaluationTask(
         env=found.config.run.env,
@@ -245,7 +246,11 @@ class _Progress:
 
     def __init__(self, tournament: Tournament) -> None:
         self._num_pairs = len(tournament.pairs)
-        self._endless = EndlessWatch(cli.say_below_progress, OF_SEVERAL_AGENTS)
+        self._endless = EndlessWatch(
+            cli.say_below_progress,
+            OF_SEVERAL_AGENTS,
+            lambda: describe(tournament.task.env, tournament.task.options).time_limit,
+        )
 
     def __call__(self, number: int, pair: tuple[str, str], done: int, total: int) -> None:
         if sys.stderr.isatty():
