@@ -21,6 +21,7 @@ from sf.envs.spaces.observations import channels_trail, is_image
 
 SMALLEST_PICTURE = 28  # pixels of the shorter side: below, 0 to 255 is taken for codes that declare no more
 SMALLEST_PLANES = 36
+SMALLEST_IMAGE = 36  # pixels of its shorter side that the convolutions of the encoder "simple" can do with
 SMALLEST_FLOAT_BOARD = 3  # cells of its shorter side
 LARGEST_IN_BOARD = 10.0  # what is not normalised should be about 1 in size
 MOST_CODES = 16_384  # each has a row in a table of weights
@@ -44,10 +45,9 @@ def is_symbols(space: gym.Space, any_planes: bool = True) -> bool:
     if not is_integer_grid(space):
         return False
     assert isinstance(space, gym.spaces.Box)
-    grid, num_codes = grid_shape(space.shape), codes(space)[1]
-    side = min(grid.height, grid.width)
+    side, num_codes = shorter_side(space), codes(space)[1]
     if num_codes <= 2:
-        return side < SMALLEST_PLANES and (is_image(space) or (any_planes and grid.has_channels))
+        return side < SMALLEST_PLANES and (is_image(space) or (any_planes and len(space.shape) == 3))
     is_bright = int(space.low.min()) == 0 and int(space.high.max()) == 255
     return 2 <= side < (SMALLEST_PICTURE if is_bright else np.inf) and num_codes <= MOST_CODES
 
@@ -57,8 +57,7 @@ def is_float_board(space: gym.Space) -> bool:
     of 1, with cells in rows and columns."""
     if not isinstance(space, gym.spaces.Box) or len(space.shape) != 3 or space.dtype != np.float32:
         return False
-    grid = grid_shape(space.shape)
-    side, size = min(grid.height, grid.width), max(-float(space.low.min()), float(space.high.max()))
+    side, size = shorter_side(space), max(-float(space.low.min()), float(space.high.max()))
     return SMALLEST_FLOAT_BOARD <= side < SMALLEST_PLANES and size <= LARGEST_IN_BOARD
 
 
@@ -74,6 +73,13 @@ def codes(space: gym.spaces.Box) -> tuple[int, int]:
     """Returns the lowest integer of a space, and how many there are from it to the highest."""
     lowest = int(space.low.min())
     return lowest, int(space.high.max()) - lowest + 1
+
+
+def shorter_side(space: gym.Space) -> int:
+    """Returns the cells or pixels of the shorter side of a space of rank 2 or 3."""
+    assert space.shape is not None
+    grid = grid_shape(space.shape)
+    return min(grid.height, grid.width)
 
 
 def grid_shape(shape: tuple[int, ...]) -> GridShape:

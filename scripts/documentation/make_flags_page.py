@@ -42,7 +42,8 @@ _PRESETS_HEAD = """## Presets
 
 Defaults come from the best-matching preset in `configs/`; flags override them. The best match has the name of the
 environment, else of its family (the name up to the first `_` or `/`), else of its kind: `image` if an observation is
-an image, or `image_continuous` if an action is a Box, too; else `symbols` if one is a grid of codes or a board, or
+an image, or `image_continuous` if an action is a Box, too (`small_` before either where no image has 36 pixels a
+side); else `symbols` if one is a grid of codes or a board, or
 `board` if several agents have legal actions there, too; else
 `continuous` if an action is a Box, else `vector`. `--config` selects another preset, or a YAML file of your own, which
 takes the place of the preset: what it does not name has the default of the table above. Its key `extends: vector`

@@ -1,7 +1,8 @@
 """Presets: YAML files of flag names and values. `configs/NAME.yaml` is taken where an environment is called NAME.
 
 Where no preset is called so, the kind of the environment has one: `image` where an observation is a picture, or
-`image_continuous` where an action has real numbers, too; else `symbols` where one is a grid of codes or a board, or
+`image_continuous` where an action has real numbers, too, and `small_` before either where no picture has 36 pixels a
+side; else `symbols` where one is a grid of codes or a board, or
 `board` where several agents have legal actions there, too; else `continuous` where an action has real numbers, else
 `vector`.
 """
@@ -23,11 +24,11 @@ from sf.envs.registry import preset_of_family
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.observations import is_image
 from sf.envs.spaces.planes import Planes
-from sf.envs.spaces.symbol_grids import is_float_board, is_symbols
+from sf.envs.spaces.symbol_grids import SMALLEST_IMAGE, is_float_board, is_symbols, shorter_side
 
 _MOST_VALUES = 1_000_000  # of a YAML file
 _EXTENDS = "extends"  # the key by which a preset names the one it starts from
-_KINDS = ("image", "image_continuous", "symbols", "board", "continuous", "vector")
+_KINDS = ("image", "image_continuous", "small_image", "small_image_continuous", "symbols", "board", "continuous", "vector")
 _NAMELESS = {*_KINDS, "fast"}  # no environment gets these for its name
 
 
@@ -51,8 +52,10 @@ def name_for_spec(spec: EnvSpec) -> str:
     """The preset of the kind of environment that has such spaces."""
     seen = [space for key, space in spec.obs_space.items() if key != ACTION_MASK]
     has_real_numbers = ActionSpec.of(spec.action_space).num_continuous > 0
-    if any(is_image(space) and not is_symbols(space) for space in seen):
-        return "image_continuous" if has_real_numbers else "image"
+    images = [space for space in seen if is_image(space) and not is_symbols(space)]
+    if images:
+        name = "image_continuous" if has_real_numbers else "image"
+        return f"small_{name}" if all(shorter_side(image) < SMALLEST_IMAGE for image in images) else name
     if any(is_symbols(space) or isinstance(space, Planes) or is_float_board(space) for space in seen):
         return "board" if spec.num_agents > 1 and ACTION_MASK in spec.obs_space.spaces else "symbols"
     return "continuous" if has_real_numbers else "vector"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import gymnasium as gym
 import torch
@@ -160,6 +161,20 @@ class ObsNormalizer(nn.Module):
             part.update(obs[key].flatten(0, 1), mask.flatten())  # type: ignore[operator]  # both kinds have it
 
 
+class ReturnScale(NamedTuple):
+    """The statistics of `ReturnNormalizer` at one time. All are 0-dim."""
+
+    mean: Tensor
+    stddev: Tensor
+    inverse: Tensor  # 1 / stddev, or 0 before the first statistics
+
+    def normalize(self, value: Tensor) -> Tensor:
+        return ((value - self.mean) * self.inverse).to(value.dtype)
+
+    def denormalize(self, value: Tensor) -> Tensor:
+        return (value * self.stddev + self.mean).to(value.dtype)
+
+
 class ReturnNormalizer(nn.Module):
     """Maps returns to the scale in which the critic is trained, and back: PopArt (van Hasselt et al. 2016).
 
@@ -178,11 +193,16 @@ class ReturnNormalizer(nn.Module):
         rounding = _ROUNDING * self.moments.mean
         return torch.where(self.moments.count > 0, (self.moments.var + rounding.square()).sqrt(), 0.0)
 
+    def scale(self) -> ReturnScale:
+        """Returns the present statistics. It costs a dozen operations, so compute it once for several conversions."""
+        stddev = self.stddev
+        return ReturnScale(self.moments.mean, stddev, _inverse(stddev))
+
     def normalize(self, value: Tensor) -> Tensor:
-        return ((value - self.moments.mean) * _inverse(self.stddev)).to(value.dtype)
+        return self.scale().normalize(value)
 
     def denormalize(self, value: Tensor) -> Tensor:
-        return (value * self.stddev + self.moments.mean).to(value.dtype)
+        return self.scale().denormalize(value)
 
     @torch.no_grad()
     def update(self, returns: Tensor, mask: Tensor, head: nn.Linear) -> None:
@@ -253,7 +273,7 @@ class NoReturnNormalizer(nn.Module):
 
 def _inverse(scale: Tensor) -> Tensor:
     """1 / scale, or 0 where the scale is 0."""
-    return torch.where(scale > 0, scale, 1.0).reciprocal() * (scale > 0)
+    return torch.where(scale > 0, scale.reciprocal(), 0.0)
 
 
 ValueNorm = ReturnNormalizer | SymlogReturns | NoReturnNormalizer

@@ -75,6 +75,7 @@ def test_a_family_has_a_preset_for_every_member():
 
 
 VECTOR, IMAGE = gym.spaces.Box(-1.0, 1.0, (3,), np.float32), gym.spaces.Box(0, 255, (36, 36, 3), np.uint8)
+SMALL_IMAGE = gym.spaces.Box(0, 255, (32, 32, 3), np.uint8)
 MASK = gym.spaces.Box(0, 1, (3,), np.int8)
 SYMBOLS = gym.spaces.Box(0, 255, (7, 7, 3), np.uint8)
 CHOICE = gym.spaces.Discrete(2)
@@ -87,6 +88,9 @@ CHOICE = gym.spaces.Discrete(2)
         ({"obs": VECTOR}, VECTOR, 1, "continuous"),
         ({"place": VECTOR, "camera": IMAGE}, VECTOR, 1, "image_continuous"),
         ({"place": VECTOR, "camera": IMAGE}, CHOICE, 1, "image"),
+        ({"place": VECTOR, "camera": SMALL_IMAGE}, CHOICE, 1, "small_image"),
+        ({"map": SMALL_IMAGE, "camera": IMAGE}, CHOICE, 1, "image"),
+        ({"map": SMALL_IMAGE}, VECTOR, 1, "small_image_continuous"),
         ({"grid": SYMBOLS, "place": VECTOR}, CHOICE, 1, "symbols"),
         ({"board": Planes(3, 6, 7)}, CHOICE, 1, "symbols"),
         ({"obs": VECTOR, "action_mask": IMAGE}, CHOICE, 1, "vector"),  # of a board, with a plane for each kind of move

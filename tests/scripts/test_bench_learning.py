@@ -428,3 +428,21 @@ def test_the_maze_asks_for_the_sign_at_its_start():
     without = play(env, lambda obs: 2 if obs[1] else 0, 200)
     assert set(without) == {1.0, -1.0}
     assert abs(np.mean(without)) < 0.3
+
+
+@pytest.mark.usefixtures("environments_found")
+def test_the_red_box_is_fetched_by_a_player_that_sees_it():
+    from fetch_box import MOVES, PIXELS, Fetch  # noqa: PLC0415
+
+    def around_the_blue_box(obs):
+        robot, red, blue = (
+            np.argwhere((obs["image"] == color).all(-1))[0] // PIXELS
+            for color in ((240, 240, 240), (200, 40, 40), (40, 40, 200))
+        )
+        away = np.abs(robot + MOVES - red).sum(1) + 99 * ((robot + MOVES == blue).all(1) | (obs["action_mask"] == 0))
+        return int((away + np.random.default_rng().random(len(MOVES))).argmin())
+
+    env = Fetch()
+    check_env(env, skip_render_check=True)
+    assert np.mean(play(env, around_the_blue_box, 50)) > 0.8
+    assert np.mean(play(env, lambda obs: env.np_random.choice(np.flatnonzero(obs["action_mask"])), 200)) < 0

@@ -19,7 +19,7 @@ class ModelConfig:
     """Network: actor_critic, a name registered with sf.register_model, or module:Name for one of your own."""
 
     encoder: str = "auto"
-    """Encoder: simple, atari or resnet (images), symbols (grids of codes and small boards), planes (boards of
+    """Encoder: simple, atari, small or resnet (images), symbols (grids of codes and small boards), planes (boards of
     real numbers), map (larger ones), mlp (vectors), a name registered with sf.register_encoder, or module:Name. auto:
     by the kind of each observation, resnet for images below 36 pixels; the features of several observations are
     concatenated."""

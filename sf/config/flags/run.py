@@ -24,8 +24,8 @@ class RunConfig:
 
     config: str | None = None
     """Preset to start from: a name in configs/ or the path of a YAML file. Flags override it. Default: the preset
-    named after the environment or its family; else image, image_continuous, symbols, board, continuous or vector, by
-    the observation and action spaces."""
+    named after the environment or its family; else image, image_continuous, small_image, small_image_continuous,
+    symbols, board, continuous or vector, by the observation and action spaces."""
 
     experiment: str | None = None
     """Name of the run directory inside train_dir. Set it to keep several runs of one environment. Default: the name

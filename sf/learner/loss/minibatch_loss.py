@@ -13,7 +13,7 @@ from sf.learner.loss.ppo import PPOLoss, ppo_loss
 from sf.learner.loss.targets import make_targets
 from sf.learner.loss.term import LossSettings
 from sf.model.distributions import ActionDistribution
-from sf.model.normalizers import ValueNorm
+from sf.model.normalizers import ReturnNormalizer, ValueNorm
 from sf.ranks.ranks import ALONE, Ranks
 
 
@@ -34,11 +34,12 @@ def minibatch_loss(
     """
     batch = minibatch.batch
     log_prob = policy.log_prob(batch.discrete, batch.continuous)  # [T, B]
+    scale = value_norm.scale() if isinstance(value_norm, ReturnNormalizer) else value_norm
     targets = minibatch.targets
     if targets is None:
-        targets = make_targets(config, batch, log_prob.detach(), value_norm.denormalize(value.detach()))
+        targets = make_targets(config, batch, log_prob.detach(), scale.denormalize(value.detach()))
     # A network without statistics of returns predicts 0 throughout: nothing to clip around.
-    behaviour_value = torch.where(batch.value == 0, value[:-1].detach(), value_norm.normalize(batch.value))
+    behaviour_value = torch.where(batch.value == 0, value[:-1].detach(), scale.normalize(batch.value))
     priorities = minibatch.priorities
     loss = ppo_loss(
         log_prob,
@@ -48,11 +49,11 @@ def minibatch_loss(
         targets.advantage,
         value[:-1],
         behaviour_value,
-        value_norm.normalize(targets.value),
+        scale.normalize(targets.value),
         targets.value,
         minibatch.mask,
         policy.has_choice() if ACTION_MASK in batch.obs else None,
-        zero_return=value_norm.normalize(torch.zeros((), device=value.device)),
+        zero_return=scale.normalize(torch.zeros((), device=value.device)),
         advantage_moments=minibatch.advantage_moments,
         sample_weight=None if priorities is None else priorities.weight.expand_as(minibatch.mask),
         settings=loss_settings(config),

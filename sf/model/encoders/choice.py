@@ -15,13 +15,11 @@ from sf.config import ModelConfig
 from sf.envs.errors import UsageError
 from sf.envs.spaces.observations import is_image
 from sf.envs.spaces.planes import Planes
-from sf.envs.spaces.symbol_grids import is_float_board, is_symbols
-from sf.model.encoders import boards, symbols, vectors  # noqa: F401
-from sf.model.encoders.images import ImageShape
+from sf.envs.spaces.symbol_grids import SMALLEST_IMAGE, is_float_board, is_symbols, shorter_side
+from sf.model.encoders import boards, images, symbols, vectors  # noqa: F401
 from sf.model.registry import make
 
 NOT_NORMALISED = ("symbols", "planes", "map")  # codes have no mean, and a zero of a board is an empty square
-SMALLEST_IMAGE = 36  # pixels of its shorter side that the convolutions of "simple" can do with
 
 
 def encoder_names(
@@ -59,5 +57,4 @@ def _kind(box: gym.spaces.Box, any_planes: bool, float_planes: bool) -> str:
 def _automatic(kind: str, box: gym.spaces.Box) -> str:
     if kind != "image":
         return "mlp" if kind == "vector" else kind
-    image = ImageShape.of(box)
-    return "resnet" if min(image.height, image.width) < SMALLEST_IMAGE else "simple"
+    return "resnet" if shorter_side(box) < SMALLEST_IMAGE else "simple"

@@ -31,7 +31,7 @@ _OF_THE_FUNCTION = (
 )
 # What the names and shapes of the weights say, unless the network is somebody's own.
 _OF_THE_SHAPES = ("encoder_mlp_layers", "encoder_conv_mlp_layers", "rnn_size")
-_OWN_MODEL, _OWN_ENCODERS = "actor_critic", ("auto", "simple", "atari", "resnet", "mlp")
+_OWN_MODEL, _OWN_ENCODERS = "actor_critic", ("auto", "simple", "atari", "small", "resnet", "mlp")
 
 
 def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str) -> None:
