@@ -28,7 +28,16 @@ from sf.envs.spaces.symbol_grids import SMALLEST_IMAGE, is_float_board, is_symbo
 
 _MOST_VALUES = 1_000_000  # of a YAML file
 _EXTENDS = "extends"  # the key by which a preset names the one it starts from
-_KINDS = ("image", "image_continuous", "small_image", "small_image_continuous", "symbols", "board", "continuous", "vector")
+_KINDS = (
+    "image",
+    "image_continuous",
+    "small_image",
+    "small_image_continuous",
+    "symbols",
+    "board",
+    "continuous",
+    "vector",
+)
 _NAMELESS = {*_KINDS, "fast"}  # no environment gets these for its name
 
 
