@@ -209,7 +209,7 @@ def page_about_python(tmp_path_factory):
         told.append(config.run.experiment_name)
         if not summaries:
             small = config.replace(num_workers=1, batch_size=64, rollout=8, num_batches_per_epoch=1)
-            summaries.append(sf.api.train(small.replace(train_for_env_steps=12_000)))
+            summaries.append(sf.api.train(small.replace(train_for_env_steps=4_000)))
         return summaries[0]
 
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()):

@@ -119,8 +119,16 @@ def named_by(what):
     return name if isinstance(name, str) else next(iter(name[-1]) if isinstance(name[-1], dict) else iter(name))
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("what", PAYLOADS)
+# All payloads for two commands, and for each other command two, in turn.
+OFFERED = [(what, command) for command in ("sf-train", "sf-eval") for what in PAYLOADS]
+OFFERED += [
+    ([*PAYLOADS][(2 * n + m) % len(PAYLOADS)], command)
+    for n, command in enumerate(sorted(COMMANDS.keys() - {"sf-train", "sf-eval"}))
+    for m in range(2)
+]
+
+
+@pytest.mark.parametrize(("what", "command"), OFFERED)
 def test_no_command_runs_what_a_file_names(what, command, capsys):
     write_run("theirs", PAYLOADS[what])
     if "mine" in COMMANDS[command][1]:
@@ -136,8 +144,10 @@ def test_no_command_runs_what_a_file_names(what, command, capsys):
     assert named_by(what) in said
 
 
-@pytest.mark.parametrize("what", PAYLOADS)
-@pytest.mark.parametrize("path", ["theirs", "theirs.safetensors"])
+@pytest.mark.parametrize(
+    ("what", "path"),
+    [*((what, "theirs.safetensors") for what in PAYLOADS), ("a command", "theirs"), ("a model beside it", "theirs")],
+)
 def test_a_policy_that_is_loaded_runs_nothing(what, path):
     write_run("theirs", PAYLOADS[what])
     with pytest.raises(ValueError, match=r"that is code, .* trust=True"):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import gymnasium as gym
 import numpy as np
 import pytest
+from compiled_engine import compile_engine
 from group_driver import play
 
 from sf.envs import EnvGroup, EnvOptions, make_group
@@ -66,6 +67,8 @@ def name(request: pytest.FixtureRequest) -> str:
     for prefix, package in (("openspiel", "pyspiel"), ("rts", "numba")):
         if request.param.startswith(prefix):
             pytest.importorskip(package)
+    if request.param.startswith("rts"):
+        compile_engine()
     return request.param
 
 

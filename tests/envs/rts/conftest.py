@@ -3,3 +3,10 @@
 import pytest
 
 pytest.importorskip("numba")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _engine():
+    from compiled_engine import compile_engine  # noqa: PLC0415
+
+    compile_engine()

@@ -109,7 +109,9 @@ def build_with_frozen_weight(*args, own=update.build_model):
     return model
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [case if case == TURNS else pytest.param(case, marks=pytest.mark.long) for case in CASES]
+)
 def test_a_step_by_a_program_does_what_the_learners_own_does_for_iterations_of_any_size(
     case, followed_only, monkeypatch
 ):

@@ -116,7 +116,8 @@ class Steps:
 
 
 WAYS = [(name, True, 2) for name in NETWORKS]  # bfloat16, third step
-WAYS += [("image_continuous", True, 0), ("board", True, 0), ("rts", False, 0), ("doom_battle with an LSTM", False, 0)]
+OTHERS = [("image_continuous", True, 0), ("board", True, 0), ("rts", False, 0), ("doom_battle with an LSTM", False, 0)]
+WAYS += [pytest.param(way, marks=pytest.mark.long) for way in OTHERS]
 
 
 @pytest.fixture(scope="module", params=WAYS, ids=str)

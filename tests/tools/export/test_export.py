@@ -111,7 +111,7 @@ CASES = {
     ),
     "everything.onnx": ("several_inputs", {"encoder": "atari", "core": "lstm", "normalize_returns": True}),
 }
-SLOW = {"everything.onnx"}
+SLOW = {"policy.onnx", "recurrent.onnx", "everything.onnx"}  # the others have their parts
 
 
 def marked(names):
