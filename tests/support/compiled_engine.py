@@ -20,7 +20,10 @@ def compile_engine():
     with FileLock(Path(tempfile.gettempdir()) / f"sf-tests-engine-{os.getuid()}.lock"):
         for env in ("rts_mini", "rts_flag", "rts_tower"):
             group = envs.make_group(env, 1, EnvOptions(), seed=0, first_env_idx=0)
-            num_actors, num_heads = group.spec.num_agents, len(envs.ActionSpec.of(group.spec.action_space).discrete_sizes)
+            num_actors, num_heads = (
+                group.spec.num_agents,
+                len(envs.ActionSpec.of(group.spec.action_space).discrete_sizes),
+            )
             obs = {key: list(rows) for key, rows in obs_arrays(group.spec.obs_space, num_actors).items()}
             group.reset(obs)
             nothing = np.zeros((num_actors, num_heads), np.int32), np.zeros((num_actors, 0), np.float32)
