@@ -1,10 +1,10 @@
 """What the README and the page of installation say first, in a new clone, as by somebody who just came.
 
-One fresh shell installs, trains, watches and runs the example, shortened by flags. Cold commands are slow, so the README's
-others are left to tests/users/test_commands.py and the rooms of the commands. What `make` has installed there is then
-installed again, and removed, as the page of installation says. The new virtual environment sees this one's packages,
-and pip asks no index: so what a line installs is this project, and that the packages that it needs besides have the
-versions that it asks for.
+One fresh shell installs, trains, watches and runs the example, shortened by flags. Cold commands are slow, so the
+README's others are left to tests/users/test_commands.py and the rooms of the commands. What `make` has installed there
+is then installed again, and removed, as the page of installation says. The new virtual environment sees this one's
+packages, and pip asks no index: so what a line installs is this project, and that the packages that it needs besides
+have the versions that it asks for.
 """
 
 import os
