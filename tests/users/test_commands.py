@@ -219,7 +219,7 @@ def test_the_commands_for_a_run_do_their_work(is_match, here):
 
 @pytest.mark.long
 def test_a_player_of_the_pages_meets_a_policy_of_the_zoo(here):
-    pytest.importorskip("pettingzoo")
+    pytest.importorskip("pyspiel")
     texts = [text for text in COMMANDS if "zoo/connect_four" in text and "my_players:" in text]
     (evaluated,) = (text for text in texts if text.startswith("sf-eval"))
     assert "win rate" in run_here(*COMMANDS[evaluated], *FLAGS["sf-eval"])
