@@ -20,16 +20,12 @@ from learning import tasks
 from learning.results import Results
 from pages import ROOT
 from peers import own, sample_factory, sb3, trainer, trees
-from peers.options import kind_of
 from peers.own import Own
-from peers.sample_factory import RETURNS, SampleFactory
+from peers.sample_factory import SampleFactory
 from peers.sb3 import StableBaselines3
 from peers.trainer import Order
 from process_session import Ran
 from stand_in_trainer import StandIn
-from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from sf import envs
 from sf.storage import run_lock
@@ -260,22 +256,6 @@ def test_a_program_that_makes_no_progress_is_stopped(monkeypatch):
         assert stall() == is_stalled
 
 
-def test_the_progress_of_sample_factory_is_in_the_end_of_its_log(tmp_path):
-    log = tmp_path / "log"
-    line = "\x1b[36m[2026-01-01 00:00:00,500][7] Fps is (10 sec: 9.9). Total num frames: {}. Throughput: 0: 9.9.\x1b[0m"
-    log.write_text("[2026-01-01 00:00:00,500][7] Starting\n")
-    assert sample_factory._frames_so_far(log) == 0
-    log.write_text("\n".join([line.format(512), "x" * 30_000, line.format(1024), ""]))
-    assert sample_factory._frames_so_far(log) == 1024
-    log.write_text("\x1b[37mmain_loop: 20.3391\x1b[0m\n\x1b[37mCollected {0: 6144, 1: 10}, FPS: 302.1\x1b[0m\n")
-    assert sample_factory._frames(log) == 6154
-    log.write_text("\x1b[37mAvg episode reward: -0.514\x1b[0m\n(0, -0.51399)\n")
-    assert sample_factory._played(log) == -0.51399
-    log.write_text("Traceback\nAssertionError: no checkpoint\n")
-    with pytest.raises(trainer.RunError, match="no checkpoint"):
-        sample_factory._played(log)
-
-
 @pytest.fixture
 def programs(monkeypatch):
     """Instead of programs: their commands, and what each writes to its log."""
@@ -306,40 +286,6 @@ def test_stable_baselines3_trains_for_the_frames_and_plays_with_other_seeds(prog
     assert played == {"episodes": 10, "seed": 1_000_003}
     with pytest.raises(trainer.RunError, match="4,096"):
         trainer_there.learn(Order(TABLE["atari_pong"], 5_000, 3, 10, "cpu"), tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "program", "expected", "num_played"),
-    [
-        ("doom_basic", "sf_examples.vizdoom.train_vizdoom", (80.0, -51.4, -51.4), 2),
-        ("atari_pong", "sf_examples.atari.train_atari", (20.0, None, None), 0),
-    ],
-)
-def test_sample_factory_is_evaluated_where_it_can_be(name, program, expected, num_played, programs, tmp_path):
-    asked, logs = programs
-    logs |= {
-        "train.log": "Collected {0: 4096}, FPS: 9\n",
-        "stochastic.log": "(0, -0.514)",
-        "deterministic.log": "(0, -0.514)",
-    }
-    task = TABLE[name]
-    peer = task.peers["sample_factory"]
-    writer = EventFileWriter(str(tmp_path / "run" / ".summary" / "0"))
-    for at, value in ((110.0, -1.0), (120.0, expected[0] * peer.return_scale)):
-        tag, length = RETURNS[kind_of(task.env)]
-        values = [Summary.Value(tag=tag, simple_value=value), Summary.Value(tag=length, simple_value=10.0)]
-        writer.add_event(Event(wall_time=at, step=int(20 * at), summary=Summary(value=values)))
-    writer.close()
-    outcome = SampleFactory(tmp_path / "peers").learn(Order(task, 4_000, 3, 10, "cpu"), tmp_path)
-    assert (outcome.training, outcome.stochastic, outcome.deterministic) == pytest.approx(expected)
-    assert (outcome.trained_frames, outcome.frames_to_score, outcome.seconds_to_score) == (4_096, 2_400, 20.0)
-    assert program in asked[0]
-    assert {f"--env={peer.env}", "--seed=3", "--train_for_env_steps=4000"} <= set(asked[0])
-    assert [
-        f"--eval_deterministic={value}" in words for value, words in zip((False, True), asked[1:], strict=False)
-    ] == [True] * num_played
-    assert all("--max_num_episodes=10" in words for words in asked[1:])
-    assert all("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1" in words for words in asked[1:])
 
 
 def run_warm(command, log_file, tree):
@@ -428,21 +374,3 @@ def test_the_maze_asks_for_the_sign_at_its_start():
     without = play(env, lambda obs: 2 if obs[1] else 0, 200)
     assert set(without) == {1.0, -1.0}
     assert abs(np.mean(without)) < 0.3
-
-
-@pytest.mark.usefixtures("environments_found")
-def test_the_red_box_is_fetched_by_a_player_that_sees_it():
-    from fetch_box import MOVES, PIXELS, Fetch  # noqa: PLC0415
-
-    def around_the_blue_box(obs):
-        robot, red, blue = (
-            np.argwhere((obs["image"] == color).all(-1))[0] // PIXELS
-            for color in ((240, 240, 240), (200, 40, 40), (40, 40, 200))
-        )
-        away = np.abs(robot + MOVES - red).sum(1) + 99 * ((robot + MOVES == blue).all(1) | (obs["action_mask"] == 0))
-        return int((away + np.random.default_rng().random(len(MOVES))).argmin())
-
-    env = Fetch()
-    check_env(env, skip_render_check=True)
-    assert np.mean(play(env, around_the_blue_box, 50)) > 0.8
-    assert np.mean(play(env, lambda obs: env.np_random.choice(np.flatnonzero(obs["action_mask"])), 200)) < 0

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from unittest import mock
 
 import bench_peers
 import pytest
@@ -15,9 +14,8 @@ import stand_in_peer
 from faults import processes
 from pages import PAGES, ROOT, commands
 from peers import own, puffer, sample_factory, sb3
-from peers.gsde import ExploringAsTrained
 from peers.options import Options
-from peers.trainer import Report, Result, ReturnReport, reports_in_json, result_of
+from peers.trainer import Report, Result, ReturnReport, result_of
 from process_session import Ran
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
@@ -92,32 +90,6 @@ def test_a_wrong_flag_is_refused(flags, name):
         Options(**flags)
 
 
-def test_a_peer_that_does_not_know_the_environment_ends_the_command_before_anything_is_installed(monkeypatch, tmp_path):
-    words = ["--env", "doom_basic", "--peers", "stable_baselines3", "--peers_dir", str(tmp_path / "peers")]
-    monkeypatch.setattr(sys, "argv", ["bench_peers.py", *words])
-    monkeypatch.setattr(bench_peers.signal, "signal", lambda *_: None)
-    with pytest.raises(SystemExit, match="not on doom_basic"):
-        bench_peers.main()
-    assert not (tmp_path / "peers").exists()
-
-
-@pytest.mark.parametrize(
-    ("with_gsde", "sample_freq", "n_steps", "drawn_at"),
-    [(True, 4, 1024, [0, 4, 8]), (True, -1, 8, [0, 8]), (False, 4, 8, [])],
-)
-def test_state_dependent_noise_of_stable_baselines3_is_drawn_as_in_training(with_gsde, sample_freq, n_steps, drawn_at):
-    model = mock.Mock(use_sde=with_gsde, sde_sample_freq=sample_freq, n_steps=n_steps)
-    exploring = ExploringAsTrained(model, num_envs=4)
-    seen = []
-    for step in range(10):
-        before = model.policy.reset_noise.call_count
-        assert exploring.predict("obs", state=step) is model.predict.return_value
-        seen += [step] * (model.policy.reset_noise.call_count - before)
-    assert seen == drawn_at
-    assert model.predict.call_args == mock.call("obs", state=9)
-    assert model.policy.reset_noise.call_args_list == [mock.call(4)] * len(drawn_at)
-
-
 @pytest.mark.parametrize("program", [sb3.PROGRAM, sb3.EVALUATE, puffer.PROGRAM], ids=lambda program: program.stem)
 def test_the_programs_of_peers_need_nothing_of_this_project(program):
     imported = [line.split()[1] for line in program.read_text().splitlines() if line.startswith(("from ", "import "))]
@@ -167,18 +139,6 @@ def test_returns_of_sample_factory_are_of_whole_games_and_of_100_episodes(tmp_pa
     assert not returns.have_reached(9.0)
 
 
-def test_of_stable_baselines3_lines_of_json_count_and_others_do_not():
-    lines = [
-        "A warning: {'n_steps': 128}",
-        json.dumps({"at": 10.0, "steps": 1024, "are_trained_on": True, "mean_return": None}),
-        json.dumps({"at": 14.0, "steps": 2048, "are_trained_on": True, "mean_return": -20.5}),
-        json.dumps({"at": 15.0, "steps": 2100, "are_trained_on": False, "mean_return": -20.0}),
-    ]
-    reports, returns = reports_in_json("\n".join(lines), frameskip=4)
-    assert reports == [Report(10.0, 4096), Report(14.0, 8192)]
-    assert returns == [ReturnReport(14.0, 8192, -20.5), ReturnReport(15.0, 8400, -20.0)]
-
-
 def test_of_this_project_the_last_record_is_the_one_that_reached_the_return(tmp_path):
     records = [
         {"env_frames": 400, "mean_return": 4.0},
@@ -193,17 +153,6 @@ def test_of_this_project_the_last_record_is_the_one_that_reached_the_return(tmp_
         assert (result.steady_frames_per_second, result.env_frames, result.seconds) == (300.0, 800, 7.0)
         assert (result.seconds_to_return, result.frames_to_return) == to_return
         assert result.mean_return == 6.0
-
-
-def test_the_table_says_which_trainer_did_not_reach_the_return():
-    reached = Result(None, 5_000, 12.0, 0, 20.0, 12.0, 5_000)
-    slower = Result(800.0, 9_000, 30.0, 0, 18.0, 24.0, 7_000)
-    failed = Result(900.0, 50_000, 60.0, 0, 3.25)
-    rounds = [{"sample_factory": peer, "own": reached} for peer in (slower, failed)]
-    options = Options(env="Hopper-v5", to_return=15.0)
-    lines = bench_peers.as_text(options, {"cores": 2, "cpu": "a CPU"}, {"sample_factory": {}}, rounds).splitlines()
-    assert lines[-5] == "| 0 | 24.0 s, 7,000 (800) | 12.0 s, 5,000 (-) | 2.00 |"
-    assert lines[-4] == "| 1 | not reached: 3.2 in 60 s, 50,000 (900) | 12.0 s, 5,000 (-) | inf |"
 
 
 def to_return(seconds):

@@ -1,12 +1,9 @@
 """The benches of parts: each figure is taken, and an earlier result is not lost."""
 
 import json
-import os
 import sys
 from itertools import combinations
-from pathlib import Path
 
-import bench_queues
 import bench_ratings
 import bench_rts
 import fault_campaign
@@ -16,7 +13,7 @@ import rank_campaign
 import warm
 from pages import PAGES, ROOT, commands
 
-from sf.league.record import Match, Player
+from sf.league.record import Match
 
 KINDS = {"pipes", "faster_fifo"}
 
@@ -64,22 +61,6 @@ def test_the_command_of_the_page_measures_both_kinds(tmp_path):
     assert found["kills"]["pipes"]["locked"] == 0
 
 
-def test_a_client_that_dies_ends_the_measurement_and_says_why(capfd):
-    def die(counts, own):
-        raise ValueError("the queue is broken")
-
-    before = own_children()
-    with pytest.raises(RuntimeError, match="has ended by itself"):
-        bench_queues.rate([], [(die,)], None, seconds=0.1)
-    assert "ValueError: the queue is broken" in capfd.readouterr().err
-    assert own_children() <= before
-
-
-def own_children():
-    """Tests before this one may have left some, such as the tracker of shared memory."""
-    return {*Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()}
-
-
 def test_every_column_of_openspiel_is_measured(tmp_path):
     pytest.importorskip("pyspiel")
     (command,) = (c for page in PAGES for c in commands(page) if "scripts/bench_openspiel.py" in c)
@@ -125,15 +106,3 @@ def test_a_tournament_has_every_pair_as_often():
     assert true.keys() == {"1", "2", "3"}
     pairs = [tuple(sorted(row.players)) for row in rows if isinstance(row, Match)]
     assert sorted(pairs) == sorted([*combinations("0123", 2)] * 3)
-
-
-def test_a_run_meets_only_snapshots_that_have_joined():
-    true, rows = bench_ratings.run(np.random.default_rng(0), num_matches=300)
-    joined = set()
-    for row in rows:
-        if isinstance(row, Player):
-            joined.add(row.name)
-        else:
-            assert row.players[0] == "policy_00"
-            assert row.players[1] in joined
-    assert true.keys() == joined - {"random"}

@@ -1,20 +1,15 @@
-"""The fault campaign: short ones, what it holds a run to, and what it charges to which fault."""
+"""The fault campaign: short ones, and what it holds a run to."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
-from random import Random
 from types import SimpleNamespace
 
 import fault_campaign
 import pytest
-from faults import bookkeeping, machine, processes, session, shard, tasks
+from faults import bookkeeping, tasks
 from faults.bookkeeping import NotRecoveredError
-from faults.kinds import of_runs, of_sweeps
 from faults.outcomes import Outcome, Results
 from faults.processes import alive_below, wait_until_gone
 from pages import ROOT, commands
@@ -158,97 +153,3 @@ def test_episodes_are_reported_or_lost():
     bookkeeping.require_episodes(summary, steps_of_an_episode=8, stepped=800, slack=4)
     with pytest.raises(NotRecoveredError, match="800 steps are 100 episodes"):
         bookkeeping.require_episodes(summary | {"lost_episodes": 2}, steps_of_an_episode=8, stepped=800, slack=4)
-
-
-# What it charges to which fault
-
-NAMES = ["SIGINT", "learner killed"]
-
-
-class Running:
-    """A run to which everything may be done."""
-
-    exit_status = None
-
-    def finish(self):
-        pass
-
-    kill = wait_for_progress = wait_for_record = finish
-
-    def losses(self):
-        return 0, 0
-
-
-@pytest.fixture
-def take(tmp_path, monkeypatch):
-    """Takes a turn of two faults, with `start` for the start of a run, and returns the outcomes."""
-    monkeypatch.setattr(shard, "_PAUSE_S", 0.0)
-    faults = [SimpleNamespace(name=name, do=lambda *_: None) for name in NAMES]
-    monkeypatch.setattr(shard._Campaign, "_require_nothing_left", lambda self: None)  # tests have some
-
-    def take(start):
-        outcomes = []
-        campaign = shard._Campaign(0, tmp_path, Random(0), outcomes.append, set(), time.monotonic())
-        campaign._log = tmp_path / "log"
-        monkeypatch.setattr(campaign, "_start", start)
-        campaign.take(shard.Turn("toy", faults), time.monotonic() + 100.0)
-        return [(outcome.fault, outcome.broken) for outcome in outcomes]
-
-    return take
-
-
-def test_each_fault_of_a_turn_has_an_outcome_and_a_run_that_does_not_start_is_charged_to_none(take):
-    def start(task):
-        raise NotRecoveredError("no run starts")
-
-    assert take(lambda task: Running()) == [(name, None) for name in NAMES]
-    assert take(start) == [("start of a run", "no run starts")]
-
-
-@pytest.mark.parametrize("fault", [of_runs.start_second_run, of_sweeps.start_second_sweep])
-def test_a_second_run_that_is_not_refused_is_not_waited_for_for_ever(fault, tmp_path, monkeypatch):
-    program = tmp_path / "python"
-    program.write_text("#!/bin/sh\necho $$ > pid; echo it trains >&2; exec sleep 1000\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(program))
-    monkeypatch.setattr(session, "patience", lambda seconds: 3.0)
-    monkeypatch.setattr(of_sweeps.tasks, "folder", lambda task: tmp_path)
-    running = SimpleNamespace(flags=[], arguments=[], folder=tmp_path, pick=lambda rng: None, exit_status=None)
-    with pytest.raises(NotRecoveredError, match="3 s: it trains"):
-        fault(running, Random(0))
-    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
-
-
-MAPS_MEMORY = """if True:
-    import mmap, sys
-    file = open(sys.argv[1], "w+b")
-    file.truncate(4096)
-    memory = mmap.mmap(file.fileno(), 4096)
-    print("mapped", flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_memory_of_a_process_that_is_just_ending_is_found(monkeypatch):
-    leak, before = machine.SHARED_MEMORY / f"leak_of_{os.getpid()}", machine.shared_memory()
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-SE", "-c", MAPS_MEMORY, leak], **pipes) as process:
-        process.stdout.readline()
-        is_alive = iter([True, False])
-
-        def alive_below(pid):
-            """As if this process had no other children."""
-            if next(is_alive):
-                return {process.pid}
-            process.stdin.close()
-            process.wait()
-            return set()
-
-        monkeypatch.setattr(processes, "alive_below", alive_below)
-        monkeypatch.setattr(machine, "patience", lambda seconds: 0.1)
-        campaign = shard._Campaign(0, Path(), Random(0), None, before, 0.0)
-        try:
-            with pytest.raises(NotRecoveredError, match=f"memory .*{leak}"):
-                campaign._require_nothing_left()
-        finally:
-            leak.unlink()

@@ -1,19 +1,16 @@
 """The campaign for a machine with a GPU: a step of it, as small as it can be, and what leads through them all."""
 
 import json
-import os
-import signal
 import sys
 from types import SimpleNamespace
-from typing import ClassVar
 
 import gpu_campaign
 import numpy as np
 import pytest
 import warm
-from gpu import running, speed, training
-from gpu.step import Context, Findings, Step
-from gpu.training import GpuMonitor, Trained, used_mib
+from gpu import running
+from gpu.step import Context, Step
+from gpu.training import Trained
 from gpu_campaign import STEPS
 from pages import ROOT
 from process_session import Ran
@@ -69,45 +66,6 @@ def test_a_step_whose_process_dies_is_told_and_the_next_one_is_done(tmp_path, mo
     assert done["check"]["lines"][0] == "no result: its process died"
     assert "Segmentation fault" in capsys.readouterr().out
     assert not gpu_campaign.is_finished(tmp_path, STEPS[0])  # the next call tries again
-
-
-class FakeCampaign:
-    """One of those side by side, which go on until the whole campaign is told to end."""
-
-    started: ClassVar[list] = []
-
-    def __init__(self, command, stdout):
-        self.is_ended = False
-        self.started.append(self)
-
-    def wait(self):
-        if not self.is_ended:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    def terminate(self):
-        self.is_ended = True
-
-
-def test_all_that_run_side_by_side_end_with_the_campaign(tmp_path, monkeypatch):
-    monkeypatch.setattr(gpu_campaign.subprocess, "Popen", FakeCampaign)
-    words = ["--out", str(tmp_path), "--steps", "check", "runs", "--side_by_side", "--again"]
-    monkeypatch.setattr(sys, "argv", ["gpu_campaign.py", *words])
-    with pytest.raises(SystemExit) as end:
-        gpu_campaign.main()
-    assert end.value.code == 128 + signal.SIGTERM
-    assert [campaign.is_ended for campaign in FakeCampaign.started] == [True, True]
-
-
-def test_a_step_that_time_did_not_suffice_for_is_named_and_the_status_is_1(tmp_path, monkeypatch, capsys):
-    gpu_campaign.write(tmp_path, STEPS[0], Findings(True, ["one [bold]line"]), 3.0)
-    words = ["--out", str(tmp_path), "--steps", STEPS[0].name, STEPS[1].name, "--minutes", "0"]
-    monkeypatch.setattr(sys, "argv", ["gpu_campaign.py", *words])
-    with pytest.raises(SystemExit) as end:
-        gpu_campaign.main()
-    said = " ".join(capsys.readouterr().out.split())
-    assert end.value.code == 1
-    assert f"not done: {STEPS[1].name}" in said
-    assert "| check | ok | 3 | one [bold]line |" in said
 
 
 def trained(records, status=0, seconds=100.0):
@@ -187,42 +145,3 @@ def test_means_over_few_episodes_are_no_beginning_of_a_rise():
     assert running.has_risen([*early, *with_noise([-160.0, -150.0, 70.0, 80.0], [190.0, 190.0, 40.0, 20.0])])
     assert not running.has_risen([*with_noise([-160.0], [190.0], episodes=15), *with_noise([80.0] * 3, [20.0] * 3)])
     assert not running.has_risen(early)
-
-
-def test_sizes_are_doubled_as_long_as_that_gains(context, monkeypatch):
-    monkeypatch.setattr(speed, "_flags", lambda env, context: {})
-    monkeypatch.setattr(Context, "num_cores", 4)
-
-    def run(context, name, seconds, flags):
-        fps = min(flags["num_envs_per_worker"], 32) * min(flags["num_workers"], 4)
-        return SimpleNamespace(is_ok=True, frames_per_second=fps, as_text=lambda: "", as_data=dict)
-
-    monkeypatch.setattr(speed, "train", run)
-    findings = speed.limits(context)
-    assert findings.data["best"] == {"num_workers": 4, "num_envs_per_worker": 32}
-    tried = [(each["num_workers"], each["num_envs_per_worker"]) for each in findings.data["runs"]]
-    assert tried == [(4, 8), (4, 16), (4, 32), (4, 64), (8, 32)]
-
-
-NVIDIA_SMI = """#!/bin/sh
-case "$1" in
-*utilization*) echo "50, 1000"; echo "100, 500";;
-*) echo 1500;;
-esac
-"""
-
-
-def test_the_gpu_is_watched_through_nvidia_smi(tmp_path, monkeypatch):
-    fake = tmp_path / "nvidia-smi"
-    fake.write_text(NVIDIA_SMI)
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    with GpuMonitor() as watching:
-        watching.look()
-    assert watching.result() == {"gpu_busy": 0.75, "gpu_mib": 1500.0}
-    assert used_mib() == 1500.0
-    monkeypatch.setattr(training.shutil, "which", lambda name: None)
-    with GpuMonitor() as watching:
-        pass
-    assert watching.result() == {"gpu_busy": None, "gpu_mib": None}
-    assert used_mib() is None

@@ -72,12 +72,6 @@ def test_failures_and_missing_scores_are_shown():
     assert lines["stable_baselines3"][4:] == ["0 (1 failed)", "-", "-", "-", "-"]
 
 
-def test_a_time_to_another_score_does_not_count():
-    old = record("easy", "own@abc", 1, 99.0, at_least=50.0, frames_to_score=10, seconds_to_score=1.0)
-    (row,) = comparison.compare([old], TASKS).rows
-    assert (row.at_least, row.trainers[0].num_to_score, row.trainers[0].frames_to_score) == (100.0, 0, None)
-
-
 def test_of_several_settings_the_last_count():
     earlier = [record("easy", "own@abc", seed, 10.0, settings={"episodes": 5}) for seed in (1, 2, 3)]
     compared = comparison.compare([*earlier, record("easy", "own@abc", 1, 99.0)], TASKS)

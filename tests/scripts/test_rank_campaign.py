@@ -7,15 +7,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from random import Random
-from types import SimpleNamespace
 
 import pytest
 import rank_campaign
 from faults import processes
-from faults.outcomes import Results
-from faults.two_machines import catalog, hosts
-from faults.two_machines.hosts import Network, why_impossible
+from faults.two_machines.hosts import why_impossible
 from pages import ROOT, commands
 
 CAMPAIGN = ROOT / "scripts" / "rank_campaign.py"
@@ -82,40 +78,6 @@ def test_sigterm_ends_both_machines_and_the_campaign(tmp_path, two_machines):
     assert campaign.returncode == 1  # nothing was tried
     assert processes.wait_until_gone(below, timeout_s=30.0) == set()
     assert not list(Path("/run/netns").glob(f"sf{campaign.pid}h*"))
-
-
-def test_a_network_that_cannot_be_built_leaves_nothing_behind(tmp_path, monkeypatch):
-    asked = []
-
-    def run(*words):
-        asked.append(" ".join(words))
-        if "tc" in words:
-            raise subprocess.CalledProcessError(1, words)
-        return ""
-
-    monkeypatch.setattr(hosts, "_run", run)
-    with pytest.raises(subprocess.CalledProcessError), Network(tmp_path, [], has_shared_disk=False, megabits=1):
-        pass
-    added = [words.rpartition(" ")[2] for words in asked if words.startswith("ip netns add")]
-    deleted = [words.rpartition(" ")[2] for words in asked if words.startswith("ip netns del")]
-    assert len(added) == 2
-    assert sorted(deleted) == added
-
-
-def test_a_process_that_is_being_replaced_is_waited_for_and_one_that_is_missing_is_an_outcome(monkeypatch, tmp_path):
-    fault = next(fault for fault in catalog.FAULTS if fault.name == "learner killed")
-    found, killed = iter([[], [], [7]]), []
-    monkeypatch.setattr(catalog.os, "kill", lambda pid, signum: killed.append((pid, signum)))
-    host = SimpleNamespace(children=lambda role: next(found, []), address="10.0.0.1")
-    fault.do(None, host, Random(0))
-    assert killed == [(7, signal.SIGKILL)]
-    monkeypatch.setattr(catalog, "_IS_THERE_WITHIN_S", 0.0)
-    monkeypatch.setattr(rank_campaign.Campaign, "_steps_per_second", lambda self: 1.0)
-    monkeypatch.setattr(rank_campaign.Campaign, "_metrics", lambda self: [])
-    file = tmp_path / "outcomes.json"
-    rank_campaign.Campaign(SimpleNamespace(hosts=[host]), Results([], {}), file).inflict(fault, Random(0))
-    (outcome,) = Results.read(file).outcomes
-    assert (outcome.fault, outcome.broken) == ("learner killed", "a machine has no learner for 0 s")
 
 
 def test_a_campaign_of_nothing_is_refused(campaign):
