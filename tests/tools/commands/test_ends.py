@@ -94,17 +94,6 @@ def test_nothing_is_left_for_python_to_complain_about_at_its_end(is_full, unbuff
     assert len(done.stderr.splitlines()) == is_full, done.stderr
 
 
-PRINTING = "from sf.tools.commands import ends\nwith ends.quiet_end():\n    print('td_\\u6f22 \\udcff')"
-
-
-def test_characters_that_standard_output_lacks_are_written_out():
-    for encoding, written in (("latin-1", b"td_\\u6f22 \\udcff"), ("utf-8", b"td_\xe6\xbc\xa2 \xff")):
-        environment = {**os.environ, "PYTHONIOENCODING": encoding}
-        command = [sys.executable, "-c", PRINTING]
-        done = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=True)
-        assert (done.stdout, done.stderr) == (written + b"\n", b"")
-
-
 def test_a_broken_pipe_of_another_kind_is_an_error(capsys):
     with pytest.raises(BrokenPipeError), ends.quiet_end():
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")

@@ -7,11 +7,9 @@ import sys
 
 import pytest
 from masked_env import Nim
-from moving_env import Moving
 from typist import Typist
 from untrained import untrained
 
-from sf import envs
 from sf.envs import EnvOptions
 from sf.evaluation.play.episodes import Played
 from sf.storage import checkpoint
@@ -20,16 +18,11 @@ from sf.tools.commands.play import command, game
 from sf.tools.commands.play.console import Console
 
 
-def sf_play(monkeypatch, capsys, *arguments):
-    """Exit status, stdout and stderr."""
+@pytest.fixture
+def sf_play(status_of, monkeypatch, capsys):
+    """A function: exit status, stdout and stderr."""
     monkeypatch.setattr(game, "_HOLD_S", 0.0)
-    monkeypatch.setattr(sys, "argv", ["sf-play", *map(str, arguments)])
-    status = 0
-    try:
-        command.main()
-    except SystemExit as exit_info:
-        status = exit_info.code
-    return status, *capsys.readouterr()
+    return lambda *words: (status_of(command.main, *words), *capsys.readouterr())
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +33,11 @@ def run_dir(tmp_path_factory):
     return path
 
 
-def test_a_key_that_is_held_acts_at_each_step_and_a_short_press_once(tmp_path, monkeypatch, capsys):
+def test_a_key_that_is_held_acts_at_each_step_and_a_short_press_once(tmp_path, monkeypatch, sf_play):
     # Picture 1 shows where the episode begins, picture n + 1 what step n led to.
     typist = Typist(monkeypatch, ["x"], {3: "+left", 5: "-left", 6: "+right -right"})
     path = tmp_path / "played.json"
-    status, out, err = sf_play(monkeypatch, capsys, "keyed_env:Keyed", "--episodes", 1, "--json", path)
+    status, out, err = sf_play("keyed_env:Keyed", "--episodes", 1, "--json", path)
     assert (status, err) == (0, "")
     assert "episode 1: return 6.00, 6 steps, noop 3, left 2, right 1" in out
     assert typist.said == ["press any key to begin"]
@@ -53,34 +46,22 @@ def test_a_key_that_is_held_acts_at_each_step_and_a_short_press_once(tmp_path, m
     assert [(each["player"], each["num_steps"]) for each in played["episodes"]] == [("you", 6)]
 
 
-def test_what_is_pressed_in_a_pause_is_no_move(monkeypatch, capsys):
-    Typist(monkeypatch, ["x"], {3: "+tab +left -left +right +tab", 4: "-right"})
-    _, out, _ = sf_play(monkeypatch, capsys, "keyed_env:Keyed", "--episodes", 1)
-    assert "episode 1: return 6.00, 6 steps, noop 6, left 0, right 0" in out
-
-
-def test_a_game_that_waits_goes_on_with_each_key_that_is_one_of_its_own(monkeypatch, capsys):
+def test_a_game_that_waits_goes_on_with_each_key_that_is_one_of_its_own(monkeypatch, sf_play):
     keys = ["left", "x", "3", "f1", "return", "right", "2", "1"]
     Typist(monkeypatch, [*keys, "left"])
     flags = ["--wait", "true", "--episodes", 2]
-    status, out, _ = sf_play(monkeypatch, capsys, "keyed_env:Keyed", *flags)  # closed in the second episode
+    status, out, _ = sf_play("keyed_env:Keyed", *flags)  # closed in the second episode
     assert status == 0
     assert "episode 1: return 6.00, 6 steps, noop 2, left 2, right 2" in out
     assert "of 1 episode\n" in out
 
 
-def test_pictures_come_as_often_as_the_rate_says(monkeypatch, capsys):
-    typist = Typist(monkeypatch, ["x"])
-    sf_play(monkeypatch, capsys, "keyed_env:Keyed", "--episodes", 1, "--fps", 240)
-    assert typist.num_pictures == 3  # the first, one for the fourth of six steps, as the screen shows 60, and the last
-
-
-def test_in_a_game_of_turns_a_move_that_is_not_allowed_is_said_and_another_asked_for(tmp_path, monkeypatch, capsys):
+def test_in_a_game_of_turns_a_move_that_is_not_allowed_is_said_and_another_asked_for(tmp_path, monkeypatch, sf_play):
     typist = Typist(monkeypatch, ["3", "2", "1"])
     path = tmp_path / "played.json"
     flags = ["--env_kwargs", '{"heap": 2}', "--episodes", 1, "--fps", 240, "--json", path]
     monkeypatch.setitem(Nim.metadata, "render_fps", 30)  # it waits since its agents take turns
-    status, out, err = sf_play(monkeypatch, capsys, "masked_env:Nim", *flags)
+    status, out, err = sf_play("masked_env:Nim", *flags)
     assert (status, err) == (0, "")
     assert typist.said == ["your turn", "action 2 is not allowed now"]
     assert [line.is_allowed for line in typist.lines[0]] == [True, True, False]
@@ -90,12 +71,12 @@ def test_in_a_game_of_turns_a_move_that_is_not_allowed_is_said_and_another_asked
     assert json.loads(path.read_text())["win_rate"] == 1.0
 
 
-def test_the_person_is_each_agent_in_turn_or_the_one_that_is_named(monkeypatch, capsys):
+def test_the_person_is_each_agent_in_turn_or_the_one_that_is_named(monkeypatch, sf_play):
     Typist(monkeypatch, ["1"] * 3)  # whoever is first takes the only piece, and wins
     nim = ["masked_env:Nim", "--env_kwargs", '{"heap": 1}', "--episodes", 2, "--fps", 240]
-    _, out, _ = sf_play(monkeypatch, capsys, *nim)
+    _, out, _ = sf_play(*nim)
     assert ("match 1: you won" in out, "match 2: you lost" in out) == (True, True)
-    _, out, _ = sf_play(monkeypatch, capsys, *nim, "--agent", 1)
+    _, out, _ = sf_play(*nim, "--agent", 1)
     assert ("match 1: you won" in out, "match 2: you won" in out) == (True, True)
 
 
@@ -121,9 +102,9 @@ def test_a_team_wins_together(scores, verdict, capsys):
 
 
 @pytest.mark.parametrize("others", [[], ["--against", "test_play_command:paper"]])
-def test_the_policy_of_a_run_is_the_opponent_or_whoever_is_named(others, run_dir, monkeypatch, capsys):
+def test_the_policy_of_a_run_is_the_opponent_or_whoever_is_named(others, run_dir, monkeypatch, sf_play):
     Typist(monkeypatch, ["x"] * 2, {1: "+3"})  # scissors
-    status, out, err = sf_play(monkeypatch, capsys, run_dir, *others, "--episodes", 2)
+    status, out, err = sf_play(run_dir, *others, "--episodes", 2)
     assert (status, err) == (0, "")
     name = others[1] if others else "rps/checkpoints/checkpoint_000001_000000001234"
     assert f"match 1, agent 2 ({name})" in out
@@ -133,7 +114,7 @@ def test_the_policy_of_a_run_is_the_opponent_or_whoever_is_named(others, run_dir
         assert "you: mean return 1.00, from 1.00 to 1.00, of 2 episodes" in out
     if not others:
         Typist(monkeypatch, ["x"])
-        status, out, _ = sf_play(monkeypatch, capsys, "toy_match_rps", "--against", run_dir, "--episodes", 1)
+        status, out, _ = sf_play("toy_match_rps", "--against", run_dir, "--episodes", 1)
         assert (status, "agent 1 (you)" in out) == (0, True)
 
 
@@ -141,9 +122,9 @@ def paper(obs):
     return 1
 
 
-def test_who_has_won_is_said_when_the_match_is_over_though_agents_leave_it_one_by_one(monkeypatch, capsys):
+def test_who_has_won_is_said_when_the_match_is_over_though_agents_leave_it_one_by_one(monkeypatch, sf_play):
     Typist(monkeypatch, ["x"] * 2)
-    status, out, err = sf_play(monkeypatch, capsys, "toy_match_counting", "--episodes", 2, "--fps", 240)
+    status, out, err = sf_play("toy_match_counting", "--episodes", 2, "--fps", 240)
     assert (status, err) == (0, "")
     lines = [line for line in out.splitlines() if line.startswith("match")]
     assert [line.split(":")[0] for line in lines[:3]] == [
@@ -156,43 +137,24 @@ def test_who_has_won_is_said_when_the_match_is_over_though_agents_leave_it_one_b
     assert lines[2] == f"match 1: {'you won' if returns[0] > returns[1] else 'you lost'}"
 
 
-def test_heads_with_a_mask_play_what_is_allowed_whatever_is_held(monkeypatch, capsys):
-    Typist(monkeypatch, ["x"], {1: "+1 +4"})
-    status, out, err = sf_play(monkeypatch, capsys, "masked_env:Masked", "--episodes", 1, "--fps", 240)
-    assert (status, err) == (0, "")  # it raises where it is given what it forbids
-    assert "episode 1: return" in out
-
-
 @pytest.mark.parametrize("env", ["atari_pong", "doom_basic"])
-def test_atari_and_doom_are_played_in_colour_with_arrows_and_space(env, monkeypatch, capsys):
+def test_atari_and_doom_are_played_in_colour_with_arrows_and_space(env, monkeypatch, sf_play):
     typist = Typist(monkeypatch, ["x"], {2: "+space", 25: "+escape"})
-    status, out, err = sf_play(monkeypatch, capsys, env, "--fps", 240)
+    status, out, err = sf_play(env, "--fps", 240)
     assert (status, err) == (0, "")
     assert {"space or 2", "space or 4"} & {line.keys for line in typist.lines[0]}
     assert "no episode has come to its end" in out
 
 
-def test_moves_of_openspiel_have_their_names_and_many_share_the_keys(monkeypatch, capsys):
-    pytest.importorskip("pyspiel")
-    typist = Typist(monkeypatch, ["1", "5"])
-    flags = ["--against", "openspiel:mcts:2", "--fps", 240]
-    assert sf_play(monkeypatch, capsys, "openspiel:tic_tac_toe", *flags)[0] == 0
-    assert [line.name for line in typist.lines[0]][:2] == ["x(0,0)", "x(0,1)"]
-    typist = Typist(monkeypatch, ["4"])
-    assert sf_play(monkeypatch, capsys, "openspiel:othello", *flags)[0] == 0  # 65 actions, 4 of which are allowed
-    assert [line.keys for line in typist.lines[0]] == ["1", "2", "3", "4"]
-    assert len(typist.lines) == 2
-
-
-def test_closing_the_window_ends_the_command_and_keeps_what_was_played(tmp_path, monkeypatch, capsys):
+def test_closing_the_window_ends_the_command_and_keeps_what_was_played(tmp_path, monkeypatch, sf_play):
     path = tmp_path / "played.json"
     Typist(monkeypatch)
-    status, out, err = sf_play(monkeypatch, capsys, "keyed_env:Keyed", "--json", path)
+    status, out, err = sf_play("keyed_env:Keyed", "--json", path)
     assert (status, out, err) == (0, "no episode has come to its end\n", "")
     assert json.loads(path.read_text())["mean_return"] is None
 
 
-def test_ctrl_c_while_the_game_waits_ends_it(monkeypatch, capsys):
+def test_ctrl_c_while_the_game_waits_ends_it(monkeypatch, sf_play):
     Typist(monkeypatch, ["f1"])
     real = Console.wait_for
 
@@ -201,7 +163,7 @@ def test_ctrl_c_while_the_game_waits_ends_it(monkeypatch, capsys):
         return real(console, came)
 
     monkeypatch.setattr(Console, "wait_for", wait_for)
-    status, out, err = sf_play(monkeypatch, capsys, "keyed_env:Keyed")
+    status, out, err = sf_play("keyed_env:Keyed")
     assert (status, out, err) == (128 + signal.SIGINT, "no episode has come to its end\n", "")
 
 
@@ -216,52 +178,30 @@ def test_ctrl_c_while_the_game_waits_ends_it(monkeypatch, capsys):
         (["keyed_env:Keyed", "--env_kwargs", "{"], "env_kwargs is not JSON"),
         (["keyed_env:Keyed", "--json", "/proc/none/x.json"], "--json"),
         (["toy_match_rps", "--against", "zoo/CartPole-v1"], "obs_space"),
-        (["toy_match_rps", "--against", "openspiel:mcts:5"], "toy_match_rps is none"),
+        (["toy_match_rps", "--against", "openspiel:mcts:5"], "env is toy_match_rps"),
         (["MountainCarContinuous-v0"], "continuous actions"),
         (["CartPole-v9"], "CartPole-v1"),
         (["zoo/nothing"], "zoo"),
     ],
 )
-def test_a_wrong_flag_ends_it_with_status_2(arguments, message, monkeypatch, capsys):
+def test_a_wrong_flag_ends_it_with_status_2(arguments, message, monkeypatch, sf_play):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    status, out, err = sf_play(monkeypatch, capsys, *arguments)
+    status, out, err = sf_play(*arguments)
     assert (status, out) == (2, "")
     assert message in " ".join(err.split())
 
 
-def test_a_setting_with_which_the_policy_sees_something_else_is_refused(tmp_path, monkeypatch, capsys):
-    checkpoint.save(RunDir(tmp_path / "run").checkpoints, untrained("masked_env:Nim"), 1234, keep=2)
-    RunDir(tmp_path / "run").config.write_text("env: masked_env:Nim\n")
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    status, _, err = sf_play(
-        monkeypatch, capsys, tmp_path / "run", "--trust", "true", "--env_kwargs", '{"masks": "none"}'
-    )
-    assert (status, "heap" in err) == (2, True), err
-
-
-def test_without_a_screen_or_a_library_it_ends_with_status_2(monkeypatch, capsys):
+def test_without_a_screen_or_a_library_it_ends_with_status_2(monkeypatch, sf_play):
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
         monkeypatch.delenv(name, raising=False)
-    status, _, err = sf_play(monkeypatch, capsys, "CartPole-v1")
+    status, _, err = sf_play("CartPole-v1")
     assert (status, "screen" in err) == (2, True)
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     for library in ("PIL", "pygame"):
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(sys.modules, library, None)
-            status, _, err = sf_play(monkeypatch, capsys, "keyed_env:Keyed")
+            status, _, err = sf_play("keyed_env:Keyed")
         assert (status, ".[video]" in err) == (2, True)
-
-
-def test_a_group_that_cannot_be_played_is_refused(monkeypatch, capsys):
-    class Group:
-        def close(self):
-            pass
-
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    monkeypatch.setattr(envs, "make_rendered_group", lambda *_, **__: Group())
-    status, out, err = sf_play(monkeypatch, capsys, "keyed_env:Keyed")
-    assert (status, out) == (2, "")
-    assert "PlayedGroup" in err
 
 
 def test_who_plays_alone_does_not_wait_for_torch_to_be_imported():
@@ -274,20 +214,11 @@ def test_who_plays_alone_does_not_wait_for_torch_to_be_imported():
     assert done.stdout == "['you'] False\n"
 
 
-def test_who_is_named_against_one_agent_becomes_part_of_the_environment(tmp_path, monkeypatch, capsys):
+def test_who_is_named_against_one_agent_becomes_part_of_the_environment(tmp_path, monkeypatch, sf_play):
     Typist(monkeypatch, ["x"])
     monkeypatch.setattr(game, "kwargs_against", lambda env, name: {"num_steps": int(name)})
     path = tmp_path / "played.json"
     words = ("--against", "4", "--env_kwargs", '{"truncates": true}', "--episodes", 1, "--fps", 240, "--json", path)
-    status, _, err = sf_play(monkeypatch, capsys, "keyed_env:Keyed", *words)
+    status, _, err = sf_play("keyed_env:Keyed", *words)
     assert (status, err) == (0, "")
     assert json.loads(path.read_text())["episodes"][0]["num_steps"] == 4
-
-
-def test_the_result_is_where_the_caller_was_whatever_the_environment_does(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    envs.register_env("moving", Moving)
-    Typist(monkeypatch, ["x"])
-    status, _, err = sf_play(monkeypatch, capsys, "moving", "--episodes", 1, "--wait", "false", "--json", "played.json")
-    assert (status, err) == (0, "")
-    assert json.loads((tmp_path / "played.json").read_text())["played"] == "moving"

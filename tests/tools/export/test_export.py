@@ -300,20 +300,6 @@ def test_a_file_obeys_action_masks_and_draws_continuous_actions_around_their_mea
     np.testing.assert_allclose(actions.std(0), stddev, rtol=0.15)
 
 
-def test_reset_makes_a_recurrent_file_forget(exported):
-    _, path = exported("recurrent.onnx")
-    loaded = load_policy(path)
-    obs = np.array([100, 95, 0.1, 101], np.float32)
-    states = []
-    for _ in range(2):
-        loaded.reset()
-        loaded.act(obs)
-        states.append(loaded._state)
-    loaded.act(obs)
-    np.testing.assert_array_equal(*states)
-    assert not np.array_equal(loaded._state, states[0])
-
-
 @pytest.mark.parametrize("name", ["mixed.onnx", "policy.pt2"])
 def test_a_file_says_what_it_is(exported, name):
     policy, path = exported(name)

@@ -137,27 +137,21 @@ def test_the_card_of_a_game_has_the_win_rate_against_random_moves_by_seat(run, h
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("run", ["toy_match_rps"], indirect=True)
-def test_the_command_in_the_card_of_a_game_gives_its_win_rate(run, status_of):
+@pytest.mark.parametrize("run", ["toy_identity", "toy_match_rps"], indirect=True)
+def test_the_command_in_a_card_gives_the_score_in_the_card(run, status_of):
     assert status_of(export.main, run, "--out", "mine", "--episodes", "7") == 0
     text = Path("mine", CARD).read_text()
-    [typed] = [line for line in text.splitlines() if line.endswith("--against random")]
+    is_game = "--against random" in text
+    commands = [line for line in text.splitlines() if line.startswith("sf-eval mine") and "--episodes" in line]
+    [typed] = [line for line in commands if line.endswith("--against random") == is_game]
     assert status_of(evaluate.main, *shlex.split(typed)[1:], "--json", "score.json") == 0
+    found = json.loads(Path("score.json").read_text())
+    statistics = found["policies"][0]["statistics"]["return"]
     matter, _ = front_matter(text)
     value = matter["model-index"][0]["results"][0]["metrics"][0]["value"]
-    assert value == round(json.loads(Path("score.json").read_text())["win_rate"], 4)
-
-
-@pytest.mark.long
-def test_the_command_in_a_card_gives_the_score_in_the_card(run, status_of, capsys):
-    assert status_of(export.main, run, "--out", "mine", "--episodes", "5") == 0
-    text = Path("mine", CARD).read_text()
-    [typed] = [line for line in text.splitlines() if line.startswith("sf-eval mine --episodes")]
-    assert status_of(evaluate.main, *shlex.split(typed)[1:], "--json", "score.json") == 0
-    statistics = json.loads(Path("score.json").read_text())["policies"][0]["statistics"]["return"]
-    matter, _ = front_matter(text)
-    value = matter["model-index"][0]["results"][0]["metrics"][0]["value"]
-    assert value == f"{statistics['mean']:.2f} +/- {statistics['std']:.2f}"
+    assert value == (
+        round(found["win_rate"], 4) if is_game else f"{statistics['mean']:.2f} +/- {statistics['std']:.2f}"
+    )
 
 
 @pytest.mark.usefixtures("_scored")
@@ -232,25 +226,10 @@ def test_a_full_disk_leaves_an_earlier_folder_with_its_card(run, monkeypatch, ca
     assert Path("mine", CARD).read_text() == "# My notes"
 
 
-@pytest.mark.usefixtures("_scored")
-def test_a_card_of_the_working_directory_has_a_name(run, monkeypatch, status_of):
-    path = run.resolve()
-    monkeypatch.chdir(run)
-    assert status_of(export.main, ".", "--card", "--episodes", "2") == 0
-    matter, body = front_matter(Path(CARD).read_text())
-    assert body.startswith("\n# mine\n")
-    assert matter["model-index"][0]["name"] == "mine"
-    assert f"sf-enjoy {path} " in body
-
-
 def test_a_policy_of_a_source_that_has_one_is_refused(run, status_of, capsys):
     file = next((run / "checkpoints").glob("checkpoint_*"))
-    for source, number, sentence in (
-        (file, 4, f"policy is 4, but {file} is a checkpoint"),
-        (run, 4, f"policy is 4, but {run} has 1"),
-    ):
-        assert status_of(export.main, source, "--out", "mine.pt2", "--policy", number) == 2
-        assert sentence in " ".join(capsys.readouterr().err.split())
+    assert status_of(export.main, file, "--out", "mine.pt2", "--policy", 4) == 2
+    assert f"policy is 4, but {file} is a checkpoint" in " ".join(capsys.readouterr().err.split())
     for source in (file, "mine.onnx"):
         with pytest.raises(ValueError, match="policy_id is 4"):
             load_policy(source, policy_id=4)

@@ -82,16 +82,6 @@ def test_runs_that_agree_have_no_interval():
     assert np.isnan(np.stack([drawn.low, drawn.high])).tolist() == 2 * [[True, True, False, False, True]]
 
 
-def test_the_band_covers_the_true_mean_nineteen_times_in_twenty():
-    rng = np.random.default_rng(0)
-    x = np.array([0.0, 1.0])
-    hits = 0
-    for _ in range(1000):
-        drawn = band([Curve(x, rng.normal(3.0, 2.0) * np.ones(2)) for _ in range(3)], 0.0, num_points=2)
-        hits += drawn.low[0] < 3.0 < drawn.high[0]
-    assert 930 <= hits <= 970
-
-
 def test_a_curve_leaves_out_what_is_not_known_and_what_a_restart_undid():
     records = [
         {"env_steps": 0, "mean_return": None},

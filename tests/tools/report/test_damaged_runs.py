@@ -99,20 +99,6 @@ def test_a_value_that_is_no_number_is_no_part_of_a_record(tmp_path):
         assert load(path).records[-1] == {"mine": 7}
 
 
-def test_values_that_are_no_numbers_are_left_out_wherever_they_stand(tmp_path, commands):
-    path = write_run(tmp_path / "a", stats_avg=10)
-    wrong = [
-        json.dumps(record(step, 1.0, **{name: NOT_NUMBERS[step % len(NOT_NUMBERS)]})).encode()
-        for step, name in enumerate([*of(0)] * 3, start=10)
-    ]
-    write(path, *GOOD, *wrong, *(json.dumps({**of(value), "mine": 7}).encode() for value in NOT_NUMBERS))
-    (path / "summary.json").write_text(json.dumps({**of("text"), "seconds": 1e9, "stopped_by": []}))
-    (path / "system.json").write_text(json.dumps([dict.fromkeys(("gpus", "versions", "cores", "cpu"), 3)]))
-    for status, out, err in commands(path):
-        assert (status, err) == (0, "")
-        assert out != ""
-
-
 def test_a_summary_with_such_values_says_how_the_run_stands(tmp_path):
     run = load(write_run(tmp_path / "a", train_for_env_steps=10))
     for value in NOT_NUMBERS:
@@ -121,22 +107,6 @@ def test_a_summary_with_such_values_says_how_the_run_stands(tmp_path):
         assert facts.status(run, summary, 0.0).sentence
         assert len(facts.key_figures(run, summary)) >= 4
         assert facts.system_rows(dict.fromkeys(("gpus", "versions", "cores", "usable_cores", "cpu"), value))
-
-
-def test_records_of_numbers_without_the_usual_names_are_one_sentence_or_an_empty_page(tmp_path, commands):
-    path = write_run(tmp_path / "a")
-    write(path, b'{"a": 1}', b'{"a": 2}')
-    (report_status, _, _), (plot_status, _, err) = commands(path)
-    assert (report_status, plot_status) == (0, 2)
-    assert "no run has two records with it" in err
-
-
-def test_a_name_that_cannot_be_encoded_and_odd_settings_that_nothing_hangs_on_do_no_harm(tmp_path, commands):
-    path = write_run(tmp_path / "a", records=[record(step, 1.0, **{"stats/\ud800": step}) for step in (1, 2)])
-    odd = ["num_policies: 1000000000", "a: {1: [2, {}]}", f"b: {'9' * 4000}", "gamma: [x]", 'my_own: "\\ud800"']
-    write_settings(path, *odd)
-    for status, _, err in commands(path):
-        assert (status, err) == (0, "")
 
 
 SETTINGS = {

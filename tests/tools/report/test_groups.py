@@ -6,7 +6,7 @@ import pytest
 
 from sf.config import Config
 from sf.storage.run_dir import RunDir
-from sf.tools.report.groups import group, shown
+from sf.tools.report.groups import group
 from sf.tools.report.runs import Run
 
 
@@ -55,19 +55,9 @@ def test_named_settings_alone_make_the_groups():
     assert labels(runs, ["experiment"]) == {"a": ["a"], "b": ["b"], "c": ["c"]}
 
 
-def test_settings_that_differ_beyond_six_digits_have_two_labels():
-    runs = [run("a", gamma=0.9999999), run("b", gamma=0.99999999)]
-    assert labels(runs) == {"gamma 0.9999999": ["a"], "gamma 0.99999999": ["b"]}
-    assert list(labels([run("a", gamma=0.12345678), run("b", gamma=0.5)])) == ["gamma 0.123457", "gamma 0.5"]
-
-
 def test_runs_of_one_name_are_told_apart_by_their_folders():
     def placed(path):
         return Run(RunDir(Path(path)), {"experiment": Path(path).name}, [])
 
     runs = [placed("/x/a/doom"), placed("/x/b/doom"), placed("/y/b/doom"), placed("/x/other")]
     assert list(labels(runs, ["experiment"])) == ["a/doom", "x/b/doom", "y/b/doom", "other"]
-
-
-def test_a_setting_is_shown_as_one_types_it():
-    assert [shown(value) for value in (True, None, 1e-4, (64, 32), "gru")] == ["true", "none", "0.0001", "64 32", "gru"]

@@ -1,6 +1,5 @@
 """`sf-league`, as a user starts it."""
 
-import itertools
 import json
 import re
 import sys
@@ -18,7 +17,6 @@ from sf.league.record import Match, Player
 from sf.league.standings import standings
 from sf.storage import checkpoint
 from sf.tools.commands import entry_points
-from sf.tools.report.league import tables
 
 PLAYERS = "def paper(obs):\n    return 1\n\n\ndef rock(obs):\n    return 0\n\n\nnumber = 3\n"
 
@@ -56,16 +54,10 @@ def save_run(env):
     (path / "config.yaml").write_text(f"env: {env}\n")
 
 
-def league(monkeypatch, capsys, *words):
-    """The status, and what it says."""
-    monkeypatch.setattr(sys, "argv", ["sf-league", *words])
-    status = 0
-    try:
-        entry_points.sf_league()
-    except SystemExit as end:
-        status = end.code or 0
-    out, err = capsys.readouterr()
-    return status, out, err
+@pytest.fixture
+def league(status_of, capsys):
+    """A function: the status, and what it says."""
+    return lambda *words: (status_of(entry_points.sf_league, *words), *capsys.readouterr())
 
 
 def named(player):
@@ -96,9 +88,9 @@ def write_run(path, num_snapshots=5, num_policies=1):
     return rows
 
 
-def test_a_run_shows_its_players_with_ratings_and_win_rates(tmp_path, monkeypatch, capsys):
+def test_a_run_shows_its_players_with_ratings_and_win_rates(tmp_path, league):
     rows = write_run(tmp_path / "run")
-    status, out, err = league(monkeypatch, capsys, "run", "--json", "run.json")
+    status, out, err = league("run", "--json", "run.json")
     assert (status, err) == (0, "")
     assert "run: 7 players" in out
     assert "random is held at 0" in out
@@ -124,56 +116,23 @@ def test_a_run_shows_its_players_with_ratings_and_win_rates(tmp_path, monkeypatc
     assert all(player["nash_share"] is None for player in result["players"])
 
 
-def test_the_pictures_are_written(tmp_path, monkeypatch, capsys):
+def test_the_pictures_are_written(tmp_path, league):
     pytest.importorskip("matplotlib")
     write_run(tmp_path / "run", num_snapshots=3, num_policies=2)
     (tmp_path / "pairs").mkdir()
     rows = [Player("a", env_steps=10), Player("b", env_steps=20), Match(("a", "b"), (1.0, 0.0))]
     record.append(tmp_path / "pairs" / record.NAME, rows)
     for name, picture in (("run", "run.png"), ("pairs", "pairs.svg")):
-        assert league(monkeypatch, capsys, name, "--png", picture)[0] == 0
+        assert league(name, "--png", picture)[0] == 0
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
     assert "Elo above a" in (tmp_path / "pairs.svg").read_text()
 
 
-@pytest.mark.parametrize("num_steps", [1, 2])
-def test_every_player_is_in_both_pictures_with_a_label_of_its_own(num_steps):
-    pytest.importorskip("matplotlib")
-    from sf.tools.report.league.figure import draw  # noqa: PLC0415  an extra
-
-    path = "train_dir/a_long_name_of_a_run_with_seed_{}/checkpoints/checkpoint_000000000010"
-    trained = [Player(path.format(seed), env_steps=10 * min(seed, num_steps)) for seed in (1, 2)]
-    players = [*trained, *map(Player, ("random", "bot:weak", "bot:strong"))]
-    matches = [Match((a.name, b.name), (1.0, 0.0)) for a, b in itertools.combinations(players, 2)]
-    win_rates, ratings, *_ = draw("", standings([*players, *matches])).axes
-    labels = [label.get_text() for label in win_rates.get_yticklabels()]
-    names = [label.split()[0] for label in labels]
-    assert len({*names}) == 5
-    assert {"random", "bot:weak", "bot:strong"} < {*names}
-    if num_steps == 1:  # by env steps they would be above each other
-        assert [label.get_text() for label in ratings.get_yticklabels()] == ["0", "1", "2", "3", "4"]
-    else:
-        assert {text.get_text() for text in ratings.texts} == {"0", "1", "random", "bot:weak", "bot:strong"}
-
-
-def test_a_run_with_many_snapshots_shows_the_column_of_the_policy_that_learns(tmp_path, monkeypatch, capsys):
-    write_run(tmp_path / "run", num_snapshots=20)
-    _, out, _ = league(monkeypatch, capsys, "run", "--anchor", "policy_00_000000100000")
-    assert "policy_00_000000100000 is held at 0" in out
-    assert "win rate of a row against a column" in out
-    assert len(out.splitlines()[-3].split()) == 4
-    (tmp_path / "many").mkdir()
-    record.append(tmp_path / "many" / record.NAME, [Player(f"p{p}") for p in range(tables._MOST_COLUMNS + 1)])
-    _, out, _ = league(monkeypatch, capsys, "many")
-    assert "13 players against each other are in --json and --png" in out
-    assert "Not all players have met yet" in out
-
-
-def test_a_tournament_plays_prints_and_goes_on(monkeypatch, capsys):
+def test_a_tournament_plays_prints_and_goes_on(league):
     save_run("toy_match_rps")
     names = ["random", "toy_match_rps", "own_players:paper"]
     words = [*names, "--matches", "4", "--results", "results", "--num_workers", "1", "--json", "r.json"]
-    status, out, err = league(monkeypatch, capsys, *words)
+    status, out, err = league(*words)
     assert status == 0, err
     assert [re.match(r"\d of 3", line)[0] for line in out.splitlines()[:3]] == ["1 of 3", "2 of 3", "3 of 3"]
     result = json.loads(Path("r.json").read_text())
@@ -184,37 +143,37 @@ def test_a_tournament_plays_prints_and_goes_on(monkeypatch, capsys):
     assert all(player["num_matches"] == 8 for player in players.values())
     if all(player["nash_share"] is not None for player in players.values()):
         assert sum(player["nash_share"] for player in players.values()) == pytest.approx(1)
-    status, again, _ = league(monkeypatch, capsys, *words)
+    status, again, _ = league(*words)
     assert again.splitlines()[0] == "3 of 3 pairs were played before"
     assert again.splitlines()[1:] == out.splitlines()[3:]
-    _, shown, _ = league(monkeypatch, capsys, "results")
+    _, shown, _ = league("results")
     assert shown.splitlines()[1:] == again.splitlines()[2:]
 
 
 @pytest.mark.usefixtures("_told")
-def test_the_player_that_is_named_first_is_held_at_0_also_ahead_of_a_policy(monkeypatch, capsys):
+def test_the_player_that_is_named_first_is_held_at_0_also_ahead_of_a_policy(league):
     words = ["own_players:rock", "own_players:paper", "--env", "toy_match_rps", "--matches", "4", "--num_workers", "1"]
-    status, out, err = league(monkeypatch, capsys, *words)  # none of them is a trained policy
+    status, out, err = league(*words)  # none of them is a trained policy
     assert status == 0, err
     assert "own_players:rock has won 0.0% of 4 matches against own_players:paper" in out
     save_run("toy_match_rps")
     names = ["own_players:paper", "toy_match_rps", "--results", "results", "--matches", "2", "--num_workers", "1"]
-    assert "own_players:paper is held at 0" in league(monkeypatch, capsys, *names)[1]
-    assert "own_players:paper is held at 0" in league(monkeypatch, capsys, "results")[1]
-    _, out, _ = league(monkeypatch, capsys, "toy_match_rps", "own_players:paper", *names[2:])
+    assert "own_players:paper is held at 0" in league(*names)[1]
+    assert "own_players:paper is held at 0" in league("results")[1]
+    _, out, _ = league("toy_match_rps", "own_players:paper", *names[2:])
     assert "1 of 1 pairs were played before" in out
     assert re.search(r"toy_match_rps/\S+ is held at 0", out)
 
 
 @pytest.mark.usefixtures("_told")
-def test_players_of_another_tournament_are_held_at_the_ratings_that_they_had_there(monkeypatch, capsys):
+def test_players_of_another_tournament_are_held_at_the_ratings_that_they_had_there(league):
     save_run("toy_match_rps")
     common = ["--matches", "8", "--num_workers", "1"]
     first = ["own_players:rock", "toy_match_rps", "own_players:paper"]
-    assert league(monkeypatch, capsys, *first, *common, "--json", "pool.json")[0] == 0
+    assert league(*first, *common, "--json", "pool.json")[0] == 0
     pool = {named(player): player for player in json.loads(Path("pool.json").read_text())["players"]}
     second = ["own_players:paper", "random", "toy_match_rps", *common, "--reference", "pool.json"]
-    status, out, err = league(monkeypatch, capsys, *second, "--json", "r.json", "--results", "results")
+    status, out, err = league(*second, "--json", "r.json", "--results", "results")
     assert status == 0, err
     result = json.loads(Path("r.json").read_text())
     held = {name: pool[name]["rating"]["mean"] for name in ("own_players:paper", "toy_match_rps")}
@@ -224,21 +183,21 @@ def test_players_of_another_tournament_are_held_at_the_ratings_that_they_had_the
     assert {name: of[name]["rating"]["mean"] for name in held} == held
     assert of["toy_match_rps"]["weights"] == pool["toy_match_rps"]["weights"] is not None
     assert re.search(r"\S+ is held at -?[\d,]+, and \S+ at -?[\d,]+", " ".join(out.split()))
-    status, shown, err = league(monkeypatch, capsys, "results", "--reference", "pool.json")
+    status, shown, err = league("results", "--reference", "pool.json")
     assert (status, shown.splitlines()[1:]) == (0, out.splitlines()[-len(shown.splitlines()) + 1 :]), err
 
     other = untrained("toy_match_rps", seed=1)
     checkpoint.save(Path("toy_match_rps/checkpoints"), other, 20, keep=2)
-    _, out, _ = league(monkeypatch, capsys, *second)  # it is another player now
+    _, out, _ = league(*second)  # it is another player now
     assert out.count("held") == 2  # in its row, and in the sentence
 
 
-def test_snapshots_of_two_runs_are_not_taken_for_each_other(tmp_path, monkeypatch, capsys):
+def test_snapshots_of_two_runs_are_not_taken_for_each_other(tmp_path, league):
     """All runs call them alike. Those with the same weights are the same."""
     write_run(tmp_path / "a", num_snapshots=2)
     write_run(tmp_path / "b", num_snapshots=2)
-    assert league(monkeypatch, capsys, "a", "--json", "a.json")[0] == 0
-    status, _, err = league(monkeypatch, capsys, "b", "--reference", "a.json", "--json", "b.json")
+    assert league("a", "--json", "a.json")[0] == 0
+    status, _, err = league("b", "--reference", "a.json", "--json", "b.json")
     assert (status, json.loads(Path("b.json").read_text())["held"]) == (0, {"random": 0.0}), err
     snapshot = next(row for row in record.read(tmp_path / "b" / record.NAME) if getattr(row, "path", None))
     saved = untrained("toy_match_rps")
@@ -246,7 +205,7 @@ def test_snapshots_of_two_runs_are_not_taken_for_each_other(tmp_path, monkeypatc
     checkpoint.write(tmp_path / "b" / snapshot.path, saved)
     rated = {"name": "x", "rating": {"mean": 77}, "env_steps": 1, "weights": checkpoint.weights_of(saved)}
     Path("pool.json").write_text(json.dumps({"players": [rated]}))
-    status, _, err = league(monkeypatch, capsys, "b", "--reference", "pool.json", "--json", "b.json")
+    status, _, err = league("b", "--reference", "pool.json", "--json", "b.json")
     held = json.loads(Path("b.json").read_text())["held"]
     assert (status, held[snapshot.name], {*held.values()}) == (0, 77.0, {77.0}), err
     assert not {"random", "policy_00"} & {*held}
@@ -275,7 +234,7 @@ def test_snapshots_of_two_runs_are_not_taken_for_each_other(tmp_path, monkeypatc
         ("broken", "line 1,"),
     ],
 )
-def test_what_is_wrong_is_one_sentence_before_anything_starts(tmp_path, monkeypatch, capsys, words, message):
+def test_what_is_wrong_is_one_sentence_before_anything_starts(tmp_path, monkeypatch, words, message, league):
     if "--png" in words:
         pytest.importorskip("matplotlib")
     for env in ("toy_match_rps", "toy_match_pennies", "toy_identity"):
@@ -288,7 +247,7 @@ def test_what_is_wrong_is_one_sentence_before_anything_starts(tmp_path, monkeypa
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / record.NAME).write_text("x\n")
     monkeypatch.setattr("sf.evaluation.task.start_child", None)
-    status, out, err = league(monkeypatch, capsys, *words.split())
+    status, out, err = league(*words.split())
     assert (status, out) == (2, "")
     assert err.startswith("error: ")
     assert message in err

@@ -14,7 +14,6 @@ pytest.importorskip("matplotlib")
 
 from written_runs import record, write_run
 
-from sf.config import Config
 from sf.league import record as league_record
 from sf.league.population.record import PopulationRecord
 from sf.metrics.system_info import record_start
@@ -281,14 +280,6 @@ def test_the_rate_of_a_run_that_goes_on_is_over_many_records_as_one_may_be_betwe
     assert figures_of(run)["frames/s"] == ("16,000", "in the last record")
 
 
-def test_a_setting_that_differs_beyond_six_digits_is_not_the_default(tmp_path):
-    default = Config().learner.gamma
-    run = load(write_run(tmp_path / "a", gamma=default + 1e-9))
-    (gamma,) = [each for part in facts.settings(run).values() for each in part if each.name == "gamma"]
-    assert gamma.is_changed
-    assert gamma.value != gamma.default == f"{default}"
-
-
 def write_population(directory, records):
     """A run of two policies. records: what each has of its own, by its thousands of env steps."""
     lines = []
@@ -385,15 +376,6 @@ def test_the_newest_video_of_the_run_is_in_the_page(tmp_path):
     assert page.captioned(of_training)[1] == "after 20,000 env steps"
 
 
-def test_of_several_policies_the_newest_video_of_each_is_in_the_page(tmp_path):
-    path = write_run(tmp_path / "a", num_policies=2)
-    for policy_id in range(2):
-        for env_steps in (100, 200):
-            write_video(RunDir(path).videos_of(policy_id, 2) / f"video_{env_steps:012d}.mp4", -env_steps)
-    captions = [page.captioned(video)[1] for video in page.newest_videos(RunDir(path))]
-    assert captions == [f"policy_0{idx}, after 200 env steps" for idx in (0, 1)]
-
-
 def test_a_link_to_a_video_of_somebody_else_and_an_empty_one_are_left_out(tmp_path):
     path = write_run(tmp_path / "run", num_policies=2)
     secret = write_video(tmp_path / "others" / "secret.mp4", -5)
@@ -419,21 +401,6 @@ def test_a_band_stays_within_the_returns_and_has_a_gap_where_an_evaluation_has_n
     whole = {"eval/mean_return": 4.0, "eval/mean_return_low": 3.0, "eval/mean_return_high": 5.0}
     found = bands(tmp_path, "eval/mean_return", [whole, {"eval/mean_return": 4.0}, whole])
     assert found == ["3.0", "nan", "3.0", "5.0", "nan", "5.0"]
-
-
-@pytest.mark.parametrize("values", [(0.5, -8.0), (-7.0, -2.0)])
-def test_explained_variance_neither_squashes_its_chart_nor_stands_upside_down(tmp_path, values):
-    name = "train/explained_variance"
-    path = write_run(tmp_path / "a", records=[record(step, 1.0, **{name: v}) for step, v in enumerate(values, 1)])
-    drawn = [chart for _, members in charts.sections(load(path), "env_frames") for chart in members]
-    (chart,) = [chart for chart in drawn if chart.metrics == (name,)]
-    assert "barely vary" in chart.note
-    below = sorted(
-        (float(y), float(tick))
-        for y, tick in re.findall(r' y="([\d.]+)"[^>]*>\N{MINUS SIGN}([\d.]+)</text>', str(chart.svg))
-    )
-    assert [tick for _, tick in below] == sorted(tick for _, tick in below)
-    assert (below[-1][1] == 1.0) == (values[0] > 0)
 
 
 def test_the_command_writes_the_page_into_the_run_and_says_where(tmp_path, status_of, capsys):

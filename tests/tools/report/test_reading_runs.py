@@ -1,7 +1,5 @@
 """Runs are read as they lie on disk, finished or not."""
 
-import errno
-import os
 from pathlib import Path
 
 import pytest
@@ -12,13 +10,6 @@ from sf.config.older import BEFORE_THE_FLAG
 from sf.storage.run_dir import RunDir
 from sf.storage.run_records import settled, settled_means
 from sf.tools.report.runs import find, load, load_all
-
-
-def test_a_run_has_its_settings_the_defaults_and_its_place(tmp_path):
-    run = load(write_run(tmp_path / "a", gamma=0.9))
-    assert run.name == "a"
-    assert (run.flags["gamma"], run.flags["core"], run.flags["experiment"]) == (0.9, "none", "a")
-    assert len(run.records) == 30
 
 
 def test_a_run_that_is_older_than_a_flag_is_what_it_was_before_it(tmp_path):
@@ -54,15 +45,6 @@ def test_a_run_of_several_ranks_is_one_run(tmp_path):
     assert find([rank]) == [rank]
 
 
-@pytest.mark.parametrize("name", ["missing", "empty"])
-def test_a_place_without_runs_is_one_sentence(tmp_path, name):
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="is not a run and has no run"):
-        find([tmp_path / name])
-    with pytest.raises(ValueError, match=r"config\.yaml"):
-        load(tmp_path / name)
-
-
 def test_a_run_that_is_named_twice_is_there_once(tmp_path, monkeypatch):
     write_run(tmp_path / "a")
     (tmp_path / "link").symlink_to(tmp_path / "a")
@@ -81,22 +63,6 @@ def test_what_is_no_run_is_left_out_beside_others_unless_it_does_not_exist(tmp_p
     ]
     with pytest.raises(ValueError, match="missing is not a run and has no run"):
         find([tmp_path / "a", tmp_path / "missing"])
-
-
-def test_a_folder_that_may_not_be_read_is_left_out_with_a_sentence(tmp_path, monkeypatch):
-    for name in ("a", "of_others/b"):
-        write_run(tmp_path / name)
-    scandir, closed = os.scandir, tmp_path / "of_others"
-
-    def refuse(path):  # root may read what nobody else may
-        if Path(path) == closed:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-        return scandir(path)
-
-    monkeypatch.setattr("os.scandir", refuse)
-    said = []
-    assert find([tmp_path], said.append) == [tmp_path / "a"]
-    assert said == [f"left out: {closed} cannot be read (Permission denied)"]
 
 
 def test_a_run_that_cannot_be_read_is_left_out_and_refused_where_no_other_is_named(tmp_path):

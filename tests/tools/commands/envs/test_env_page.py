@@ -2,19 +2,14 @@
 
 import json
 import sys
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from moving_env import Moving
 
 from sf import envs
-from sf.envs import EnvOptions
 from sf.envs.custom.registered import registered
-from sf.envs.entries import entry_of_envs
 from sf.tools.commands.envs import command
-from sf.tools.commands.envs.random_play import play_randomly
 
 SECONDS = "0.05"
 
@@ -98,26 +93,6 @@ def test_the_answer_is_that_of_a_run_with_the_same_flags(capsys):
     assert last.split(maxsplit=1)[1].startswith('sf-train --env FrozenLake-v1 --env_kwargs \'{"map_name": "8x8"}\'')
 
 
-def test_what_is_adapted_has_its_name(capsys, talking, monkeypatch):
-    class Old:
-        observation_space, action_space = gym.spaces.Box(0, 1, (2,)), gym.spaces.Discrete(2)
-
-        def reset(self):
-            return np.zeros(2, np.float32)
-
-        def step(self, action):
-            return np.zeros(2, np.float32), 0.0, True, {}
-
-    monkeypatch.setitem(registered, "old", entry_of_envs(Old))
-    found = page(capsys, "old", "--seconds", SECONDS)
-    assert found["layers"] == ["OldApiEnv", "Old"]
-    assert "gym before 0.26" in found["adapted"][0]
-    talking.observation_space = gym.spaces.MultiDiscrete([[3, 3], [3, 3]])
-    found = page(capsys, "talking", "--seconds", "0", status=2)  # what it returns is of another shape
-    assert found["obs"]["obs"]["shape"] == [2, 2]
-    assert found["adapted"] == []  # several axes are no one-hot
-
-
 def test_it_is_not_stepped_for_no_seconds(capsys, talking, monkeypatch):
     monkeypatch.setattr(talking, "step", None)
     assert page(capsys, "talking", "--seconds", "0")["random_play"] is None
@@ -179,10 +154,3 @@ def test_wrong_flags_end_it_with_status_2(capsys, flags, sentence):
         run(capsys, *flags)
     assert end.value.code == 2
     assert sentence in capsys.readouterr().err
-
-
-def test_the_working_directory_is_the_same_after_an_environment_was_played(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(registered, "moving", entry_of_envs(Moving))
-    play_randomly("moving", EnvOptions(), float(SECONDS))
-    assert Path.cwd() == tmp_path

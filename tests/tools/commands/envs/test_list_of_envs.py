@@ -14,7 +14,7 @@ from sf.envs import EnvOptions
 from sf.envs.custom.registered import registered
 from sf.envs.registry import known_names
 from sf.tools.commands.envs import command, descriptions
-from sf.tools.commands.envs.names import Installed, find
+from sf.tools.commands.envs.names import find
 
 
 @pytest.fixture
@@ -65,11 +65,6 @@ def test_games_of_pettingzoo_are_listed_once_whether_agents_take_turns_or_not():
     assert len(found) == len(set(found))
 
 
-def test_what_is_registered_is_listed(own_env):
-    own_env(lambda: gym.make("CartPole-v1"))
-    assert "own" in find(None, "registered")
-
-
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
@@ -104,18 +99,6 @@ def test_without_a_terminal_a_line_is_an_environment(capsys, monkeypatch):
     header, *lines = run(capsys, monkeypatch).splitlines()
     assert header.split() == ["family", "env", "preset"]
     assert ["doom", "doom_basic", "doom_basic"] in [line.split() for line in lines]
-
-
-def test_a_terminal_shows_names_as_they_are(capsys, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "dumb")  # no colours between the characters
-    names = ["own[/s]", "own[red]"]
-    for name in names:
-        monkeypatch.setitem(registered, name, None)
-    command.print_names(names, of_all=False)
-    command.print_installed([Installed("package", tuple(names))])
-    printed = capsys.readouterr().out
-    assert [printed.count(name) for name in names] == [2, 2]
 
 
 def test_what_an_environment_prints_is_not_in_the_list(capfd, monkeypatch, own_env):

@@ -68,19 +68,6 @@ def test_enter_also_of_the_keypad_does_nothing_where_that_is_allowed():
     assert console.all_said == ["your turn", "NOOP is not allowed now"]
 
 
-def test_a_move_whose_key_is_still_down_is_not_made_again_by_another_key():
-    pad, _, keyboard = controls(gym.spaces.Discrete(3), "f1", "3")
-    keyboard.note("1", True)
-    keyboard.forget()  # it was made
-    assert pad.choose(np.array([1, 1, 1]), {}) == [2]
-
-
-def test_of_keys_that_are_a_move_together_one_alone_is_none():
-    many, *_ = controls(gym.spaces.Discrete(40), "up", "1")
-    moves = {0: "up left", 1: "up right", 2: "down left", 3: "down right"}
-    assert many.choose(np.array([1] * 4 + [0] * 36, np.int8), moves) == [0]
-
-
 def test_without_a_wait_what_is_not_allowed_is_said_while_it_is_held_and_something_else_is_done():
     pad, console, keyboard = controls(gym.spaces.MultiDiscrete([3, 2]), waits=False)
     keyboard.note("1", True)

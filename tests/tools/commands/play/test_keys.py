@@ -98,12 +98,6 @@ def test_where_no_key_is_held_it_is_the_choice_that_does_nothing_or_the_first():
     assert key_map([("LEFT", "RIGHT")]).idle == [0]
 
 
-def test_no_two_choices_have_the_same_keys():
-    for names, _ in TABLE.values():
-        keys = [each for _, _, words in key_map(names).lines() for each in words.split(" or ")]
-        assert len(keys) == len(set(keys))
-
-
 def test_a_short_press_counts_and_the_key_that_was_pressed_last_comes_last():
     keyboard = Keyboard()
     for key, is_down in (("left", True), ("space", True), ("space", False), ("[1]", True)):
