@@ -9,7 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from sf.config import Config
-from sf.tools.check import environments, gpu, machine
+from sf.tools.check import machine
 from sf.tools.check.command import needs_of
 from sf.tools.check.probe import ProbeError
 
@@ -70,17 +70,6 @@ def test_less_time_than_that_of_all_cores_is_noticed(granted, needs, monkeypatch
             machine.cpu_quota(needs)
 
 
-def test_a_frame_of_one_colour_is_noticed(monkeypatch):
-    group = environments.envs.make_group("toy_identity", 1, environments.envs.EnvOptions(), seed=0, first_env_idx=0)
-    group.close()
-    black = environments.np.zeros((1, 4, 4, 3), environments.np.uint8)
-    monkeypatch.setattr(environments, "obs_arrays", lambda space, num: {"obs": black})
-    monkeypatch.setattr(type(group), "reset", lambda self, obs: None)
-    monkeypatch.setattr(type(group), "step", lambda self, discrete, continuous, obs, result: [])
-    with pytest.raises(ProbeError, match="a frame of one colour"):
-        environments._play("toy_identity")
-
-
 def test_versions_that_are_not_asked_for_are_named():
     assert machine._complaint(Requirement("numpy>=1")) is None
     assert "numpy is " in machine._complaint(Requirement("numpy<1"))
@@ -88,18 +77,3 @@ def test_versions_that_are_not_asked_for_are_named():
     names = {requirement.name for requirement in machine._requirements()}
     assert {"torch", "vizdoom"} <= names
     assert "pytest" not in names
-
-
-def test_a_driver_is_recognised(tmp_path, monkeypatch):
-    path = tmp_path / "version"
-    path.write_text(
-        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\nGCC version: 13\n"
-    )
-    monkeypatch.setattr(machine, "_DRIVER", path)
-    assert machine._driver() == "NVIDIA driver 580.65.06"
-
-
-def test_a_cpu_without_bfloat16_is_noticed(needs, monkeypatch):
-    monkeypatch.setattr(gpu, "has_bfloat16", lambda device: False)
-    with pytest.raises(ProbeError, match="float32"):
-        gpu.bfloat16_on_cpu(needs)

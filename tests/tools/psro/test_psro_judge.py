@@ -7,7 +7,6 @@ from sf import envs
 from sf.config import Config
 from sf.envs import UsageError
 from sf.envs.openspiel import information_states
-from sf.evaluation import endless
 from sf.evaluation.play.episodes import Played
 from sf.evaluation.results import Evaluation
 from sf.tools.psro import judge as judge_module
@@ -70,26 +69,6 @@ def test_each_pair_plays_once_with_seeds_of_its_own_and_is_judged_by_whole_match
     met.episodes[:] = [Played(n, 0, n % 2, 1.0, 1, 1, {}) for n in range(4)]  # an agent joins no match
     with pytest.raises(UsageError, match="a and random never met"):
         by_matches.payoffs("a", players, ["random"])
-
-
-def test_the_time_between_matches_is_not_taken_for_matches_without_an_end(monkeypatch):
-    met = Evaluation("return", [Played(0, agent_idx, agent_idx, 1.0, 1, 1, {}) for agent_idx in range(2)])
-    now, said = [0.0], []
-
-    def evaluate(task, on_progress):
-        on_progress(0, 2)
-        now[0] += 1.0
-        on_progress(2, 2)
-        return met
-
-    monkeypatch.setattr(judge_module, "evaluate", evaluate)
-    monkeypatch.setattr(endless.time, "monotonic", lambda: now[0])
-    by_matches = judge("toy_match_rps", 4, said.append)
-    players = {"random": None, "a": untrained("toy_match_rps", seed=1)}
-    for _ in range(2):
-        by_matches.payoffs("a", players, ["random"])
-        now[0] += 1000.0  # a response is trained
-    assert said == []
 
 
 @pytest.mark.parametrize(

@@ -55,14 +55,6 @@ def test_a_long_value_has_a_name_that_file_systems_take(tmp_path):
     assert run.name == "env=ALE-Pong-v5_encoder=a-[2J---_env_kwargs={-map----a-b-}_seed=0"
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"\x00\x01", None])
-def test_a_file_that_is_no_text_is_said(tmp_path, content):
-    path = tmp_path / "sweep.yaml"
-    path.mkdir() if content is None else path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"sweep.yaml (cannot be read|is not YAML)"):
-        read_sweep(path)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -1,7 +1,6 @@
 """Real sweeps of tiny runs, as a user starts them."""
 
 import csv
-import io
 import os
 import signal
 import subprocess
@@ -10,13 +9,11 @@ import sys
 import pytest
 import warm
 from faults import processes
-from rich.console import Console
 
 from sf.config import Config
 from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
 from sf.tools.sweep import command as sweep_command
-from sf.tools.sweep.grid import SweepRun
 from sf.tools.sweep.launchers import local, training_job
 from sf.tools.sweep.results import Result
 
@@ -76,16 +73,6 @@ def test_runs_are_dealt_the_gpus_that_the_sweep_was_given():
     ):
         assert local.gpu_names(2, visible) == names
         assert local.gpu_names(0, visible) == []
-
-
-def test_the_progress_counts_every_run_and_shows_the_names_of_those_that_go_on_as_they_are():
-    states = ["done", "failed", "stopped", "stopped", "waiting", "running"]
-    results = [Result(SweepRun(f"env=[/s]_seed={idx}", {}, idx, {}), state, {}) for idx, state in enumerate(states)]
-    table = sweep_command._progress(results)
-    assert table.title == "1 done, 1 failed, 2 stopped, 1 waiting"
-    console = Console(width=80, file=io.StringIO())
-    console.print(table)
-    assert "env=[/s]_seed=5" in console.file.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,3 @@
-import csv
 import json
 import math
 
@@ -17,7 +16,6 @@ from sf.tools.sweep.results import (
     read_result,
     require_same_settings,
     with_ends,
-    write_csv,
 )
 
 
@@ -163,13 +161,3 @@ def test_what_the_summary_lacks_is_the_latest_that_was_recorded_and_not_undone(t
         "eval/mean_return": 5.0,
         "sampled_env_frames_per_second": 7.0,
     }
-
-
-def test_the_table_of_results_has_a_row_a_run(tmp_path):
-    write_csv(tmp_path / "results.csv", [result(0, 1.0), Result(make_run(1), "failed", {})])
-    rows = list(csv.DictReader((tmp_path / "results.csv").open()))
-    assert [(row["lr"], row["seed"], row["state"], row["mean_return"]) for row in rows] == [
-        ("0.1", "0", "done", "1.0"),
-        ("0.1", "1", "failed", ""),
-    ]
-    assert "name" not in rows[0]

@@ -41,13 +41,6 @@ def test_the_runs_of_a_trial_differ_in_their_seeds_alone(tmp_path):
     assert [run.flags for run in runs] == [{**FLAGS, "gamma": 0.9, "seed": seed} for seed in (3, 5)]
 
 
-def test_every_bound_and_choice_is_in_an_example(tmp_path):
-    found = search(tmp_path, search={"gamma": [0.9, 0.99, 0.999], "num_epochs": {"low": 1, "high": 4}})
-    points = [run.point for run in found.examples()]
-    assert {point["gamma"] for point in points} == {0.9, 0.99, 0.999}
-    assert {point["num_epochs"] for point in points} == {1, 4}
-
-
 def test_more_trials_or_workers_are_the_same_search_and_other_values_are_not(tmp_path):
     fingerprint = search(tmp_path).fingerprint()
     assert search(tmp_path, trials=99).fingerprint() == fingerprint

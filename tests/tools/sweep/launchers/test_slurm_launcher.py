@@ -256,16 +256,6 @@ def test_what_sbatch_refuses_while_jobs_go_on_may_be_submitted_later(cluster, wa
     assert launcher.has_place
 
 
-def test_a_job_that_ends_before_its_run_begins_says_what_slurm_wrote(cluster, desk, monkeypatch):
-    monkeypatch.setattr(slurm, "log_of", lambda directory, name: directory / "nowhere" / "log")
-    launcher = desk.sit_down()
-    run = Run("seed=0", ENDS)
-    launcher.start(run)
-    assert desk.ends() == [("seed=0", 1)]
-    assert "job 101 has ended as FAILED: " in launcher.last_words(run)
-    assert "nowhere" in launcher.last_words(run)
-
-
 def test_what_is_remembered_of_jobs_is_believed_only_where_it_is_one(tmp_path):
     row = '[{"run": "seed=0", "job": "101", "folder": "job-a", "lost": 0}]'
     (tmp_path / "jobs.json").write_text(row)
