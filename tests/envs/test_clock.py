@@ -6,12 +6,10 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from sf import envs
-from sf.config import Config
 from sf.envs import EnvOptions, StepResult
 from sf.envs.clock import CLOCK, ClockedGroup, with_clock
 from sf.envs.groups.vector import VectorGroup
 from sf.envs.spaces.actions import ActionSpec
-from sf.run.planning import make_plan
 
 
 def rows_of(group):
@@ -82,13 +80,3 @@ def test_it_tells_the_time_in_each_way_of_resetting(mode):
         num_late += int((result.first & ~result.valid).sum())
     assert num_late > 5
     group.close()
-
-
-def test_an_observation_of_that_name_is_refused():
-    envs.register_env("has_a_clock", HasAClock)
-    with pytest.raises(ValueError, match="has_a_clock has an observation called 'critic_clock', which is the critic's"):
-        make_plan(Config().replace(env="has_a_clock", num_workers=1, device="cpu", critic_clock=False))
-
-
-class HasAClock(Counting):
-    observation_space = gym.spaces.Dict({CLOCK: Counting.observation_space})

@@ -66,17 +66,6 @@ def test_one_line_registers_an_env_of_any_kind_before_those_of_the_same_name() -
     assert len(names) == len(set(names))
 
 
-def test_a_module_that_has_a_parallel_env_needs_no_registration(tmp_path, monkeypatch) -> None:
-    (tmp_path / "my_matches").mkdir()
-    (tmp_path / "my_matches" / "tag_v0.py").write_text(
-        "from sf.envs.toys.matches import CountingMatch as parallel_env\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    group = _make("my_matches.tag_v0:parallel_env", 2, env_kwargs='{"num_agents": 3}')
-    assert group.num_actors == 6
-    play(group, 1)
-
-
 def test_an_entry_point_is_loaded_only_for_a_name_that_is_not_known_otherwise(tmp_path, monkeypatch) -> None:
     (tmp_path / "my_plugin.py").write_text(
         "from sf import envs\nfrom sf.envs.toys.single import Bandit\n"
@@ -99,22 +88,15 @@ def test_an_entry_point_is_loaded_only_for_a_name_that_is_not_known_otherwise(tm
 
 MEANT = {
     **{"toy_bandid": "toy_bandit", "atari_brakeout": "atari_breakout"},
-    **{"openspiel_leduc_poker": "openspiel:leduc_poker", "pettingzoo/classic/chess_v6": "pettingzoo:classic/chess_v6"},
     **{"ALE/Pongg-v5": "ALE/Pong-v5", "CartPole-v9": "CartPole-v1"},
     "connect_four_v3": "pettingzoo:classic/connect_four-v3",
     "simple_spread_v3": "mpe2.simple_spread_v3:parallel_env",
-    "pettingzoo:mpe/simple_spread_v3": "mpe2.simple_spread_v3:parallel_env",
-    "pettingzoo:classic/conect_four_v3": "pettingzoo:classic/connect_four.v3",
-    **{"pettingzoo:classic/rps_v1": "not found", "pettingzoo:xyz": "sf-envs pettingzoo"},
     **{"zzzzqqqq": "envs.register_env", "Sausage-v0": "[a-z_]+:Sausage-v0"},
     **{"no_such_module:Env-v0": "no_such_module", "no_such.game_v0:parallel_env": "'no_such'"},
-    "yaml:parallel_env": "no function parallel_env",
     **dict.fromkeys(("..", "", ":"), "sf-envs lists them"),
     **dict.fromkeys(("a:", ":x", "a..b:c", "my-module:Env"), "module:Name"),
     **dict.fromkeys(("os:system", "importlib.util:parallel_env"), "of Python itself"),
     **{"./my_envs/walk.py:Walk": "my_envs.walk:Walk", "/some/where/walk.py:Walk": " walk:Walk"},
-    **{"my_envs/walk.py": "my_envs.walk:MyClass", "my_envs.walk": "my_envs.walk:MyClass"},
-    "my_envs.walk.Walk": "my_envs.walk:Walk",
 }
 
 
@@ -133,21 +115,6 @@ def test_a_wrong_keyword_of_an_environment_is_named() -> None:
     for env_id in ("Pendulum-v1", "pettingzoo:classic/rps_v2", "pettingzoo.classic.rps_v2:parallel_env"):
         with pytest.raises(UsageError, match="gravitas"):
             envs.describe(env_id, EnvOptions(env_kwargs='{"gravitas": 1}'))
-
-
-def test_a_missing_package_of_gymnasium_is_named(monkeypatch) -> None:
-    def make(*args: object, **kwargs: object) -> None:
-        raise gym.error.DependencyNotInstalled('Box2D is not installed, run `pip install "gymnasium[box2d]"`')
-
-    monkeypatch.setattr(gym, "make", make)
-    with pytest.raises(ValueError, match=r"env 'LunarLander-v3' with .*pip install"):
-        envs.describe("LunarLander-v3", EnvOptions())
-
-
-def test_pettingzoo_is_named_where_it_is_missing(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "pettingzoo.env_registry.registration", None)
-    with pytest.raises(ValueError, match=r"env 'pettingzoo:classic/rps_v2': .* pip install 'pettingzoo>=1.27'"):
-        envs.describe("pettingzoo:classic/rps_v2", EnvOptions())
 
 
 def test_seeds_of_envs_are_apart_and_positive() -> None:

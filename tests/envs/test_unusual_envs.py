@@ -5,14 +5,11 @@ import json
 import gymnasium as gym
 import numpy as np
 import pytest
-import vizdoom
 
 from sf import envs
 from sf.envs import EnvOptions, StepResult
 from sf.envs.groups.gym import GymGroup
-from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.groups.vector import VectorGroup
-from sf.envs.remarks import handed_to
 
 HERE = __name__
 
@@ -40,43 +37,6 @@ class Counted(Base):
 
     def close(self):
         Counted.closed += 1
-
-
-class OldAndOpen:
-    """The API of gym, without a `close`."""
-
-    observation_space, action_space = Base.observation_space, Base.action_space
-
-    def __init__(self, **kwargs):
-        pass
-
-    def reset(self):
-        return np.zeros(1, np.float32)
-
-    def step(self, action):
-        return np.zeros(1, np.float32), 0.0, False, {}
-
-
-def its_class() -> type[Base]:
-    return Base
-
-
-class Duel:
-    possible_agents = ("a", "b")
-    agents = ("a", "b")
-
-    def reset(self, seed=None, options=None):
-        return dict.fromkeys(self.agents, np.zeros(1, np.float32)), {}
-
-    def step(self, actions):
-        raise NotImplementedError
-
-    def close(self):
-        pass
-
-
-class DuelOfAttributes(Duel):
-    observation_space, action_space = Base.observation_space, Base.action_space
 
 
 def make(name, num_envs=1, **options):
@@ -110,41 +70,3 @@ def test_environments_that_were_made_before_one_that_fails_are_closed():
     with pytest.raises(envs.EnvError, match="no licence is left"):
         envs.make_rendered_group(f"{HERE}:Counted", 4, EnvOptions(), seed=0, first_env_idx=0)
     assert Counted.closed == Counted.made - 1
-
-
-def test_an_environment_without_close_or_a_signature_is_used_and_a_class_in_its_place_is_not():
-    envs.make_rendered_group(f"{HERE}:OldAndOpen", 1, EnvOptions(), seed=0, first_env_idx=0).close()
-    env = OldAndOpen()
-    env.reset = vizdoom.DoomGame().get_state  # not written in Python
-    as_gymnasium("old", env)
-    for group_of in (envs.make_group, envs.make_rendered_group):
-        with pytest.raises(ValueError, match=r"Base\(\)"):
-            group_of(f"{HERE}:its_class", 1, EnvOptions(), seed=0, first_env_idx=0)
-
-
-@pytest.mark.parametrize("name", ["Duel", "DuelOfAttributes"])
-def test_the_spaces_of_a_match_are_methods(name):
-    with pytest.raises(ValueError, match=r"a method observation_space\(agent\)"):
-        make(f"{HERE}:{name}")
-
-
-@pytest.mark.parametrize(
-    ("space", "words"),
-    [
-        (gym.spaces.Box(0, 255, (96, 96), np.uint8), "a picture without an axis"),
-        (gym.spaces.Box(0, 255, (4, 96, 96, 3), np.uint8), "a stack of pictures in colour"),
-        (gym.spaces.Box(0, 255, (96, 96, 3), np.uint8), None),
-        (gym.spaces.Box(0, 1, (3, 64, 64), np.float32), "a picture of floats"),
-        (gym.spaces.Box(0, 255, (64, 64, 1), np.float64), "a picture of floats"),
-        (gym.spaces.Box(-1, 1, (3, 64, 64), np.float32), None),
-        (gym.spaces.Box(0, 1, (3, 8, 8), np.float32), None),
-        (gym.spaces.Box(0, 1, (30, 64, 64), np.float32), None),
-        (envs.Planes(3, 64, 64), None),
-    ],
-)
-def test_pictures_that_are_taken_for_a_vector_are_said(space, words):
-    said = []
-    with handed_to(lambda about, sentence: said.append(sentence)):
-        envs.spaces.observations.ObsWriter("env", gym.spaces.Dict(obs=space))
-    assert len(said) == (words is not None)
-    assert words is None or (words in said[0] and "is taken for a vector" in said[0])

@@ -32,38 +32,6 @@ def test_an_evaluation_whose_episodes_have_no_end_says_so_once(clock, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_on_a_terminal_the_last_line_of_each_evaluation_is_written_once(monkeypatch, capsys):
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    progress = cli.EpisodeProgress()
-    for done in (0, 2, 2, 0, 2):
-        progress(done, 2)
-    assert capsys.readouterr().err == "\r0 of 2 episodes\r2 of 2 episodes\n" * 2
-
-
-def test_of_several_evaluations_in_turn_each_has_its_minute(clock):
-    said = []
-    watch = endless.EndlessWatch(said.append, endless.OF_SEVERAL_AGENTS)
-    for seconds, done in ((0, 0), (59, 4), (59, 0), (118, 0)):
-        clock[0] = 1000.0 + seconds
-        watch(done, 4)
-    assert said == []
-    clock[0] = 1119.0
-    watch(0, 4)
-    [sentence] = said
-    assert endless.OF_SEVERAL_AGENTS in sentence
-
-
-def test_where_the_longest_episode_is_known_nobody_is_told_to_give_one(clock):
-    said = []
-    watch = endless.EndlessWatch(said.append, time_limit=lambda: 4200)
-    for seconds in (0, 60):
-        clock[0] = 1000.0 + seconds
-        watch(0, 4)
-    [sentence] = said
-    assert "4,200 steps" in sentence
-    assert "TimeLimit" not in sentence
-
-
 def test_progress_is_told_without_news(monkeypatch):
     class EnoughError(Exception):
         pass

@@ -35,25 +35,6 @@ def test_observations_are_stacks_of_84_by_84_grey_frames_oldest_first() -> None:
         np.testing.assert_array_equal(after.obs["obs"][:, :3], before.obs["obs"][:, 1:])
 
 
-_GREY = '{"gymnasium.wrappers:GrayscaleObservation": {"keep_dim": true}}'
-
-
-@pytest.mark.parametrize(
-    ("env_id", "wrappers", "is_said"),
-    [
-        ("Pong-v4", (), True),
-        ("ale_py:ALE/Pong-v5", (), True),
-        ("Pong-v4", (_GREY,), False),
-        ("CartPole-v1", (), False),
-    ],
-)
-def test_a_game_that_shows_its_whole_screen_is_told_of_the_preprocessing(
-    env_id: str, wrappers: tuple[str, ...], is_said: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    make_group(env_id, 2, EnvOptions(env_wrappers=wrappers), seed=0, first_env_idx=0).close()
-    assert any("atari_pong" in record.getMessage() for record in caplog.records) == is_said
-
-
 def test_the_learner_sees_clipped_rewards_and_the_episode_the_whole_score() -> None:
     kwargs = '{"max_num_frames_per_episode": 480}'
     clipped = _play("atari_ms_pacman", 121, 1, env_kwargs=kwargs)

@@ -1,10 +1,8 @@
 """Environments that are given as objects: classes and functions that no other process can import."""
 
 import pickle
-import threading
 from functools import partial
 
-import gymnasium as gym
 import pytest
 from group_driver import play
 from gymnasium.vector import SyncVectorEnv
@@ -42,18 +40,13 @@ def kinds():
     def many(num_envs):
         return SyncVectorEnv([Bandit] * num_envs)
 
-    def walk():
-        return Walk()
-
     return {
         "python:Walk": (Walk, GymGroup),
         "python:Match": (Match, ParallelGroup),
         "python:Many": (Many, VectorGroup),
         "python:many": (many, VectorGroup),
-        "python:walk": (walk, GymGroup),
         "python:lambda": (lambda num_rounds=3: Match(), ParallelGroup),
         "python:Memory": (partial(Memory, delay=2), GymGroup),
-        "python:make": (partial(gym.make, "CartPole-v1"), GymGroup),
     }
 
 
@@ -94,22 +87,3 @@ def test_one_that_was_not_given_here_is_asked_for_in_one_sentence():
         envs.describe("python:Walk", EnvOptions())
     assert code_of("python:Walk") is None  # a file that names it runs nothing
     assert registry._first_asked("python:Walk") is given.GIVEN
-
-
-def test_what_makes_no_environment_is_refused_in_one_sentence():
-    lock = threading.Lock()
-
-    def locked():
-        with lock:
-            return Bandit()
-
-    for wrong, sentence in (
-        (Bandit(), "an object of the class Bandit"),
-        (EnvOptions, "the class EnvOptions"),
-        (locked, "env locked .*lock"),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            name_of(wrong)
-    name = name_of(lambda: SyncVectorEnv([Bandit]))
-    with pytest.raises(ValueError, match="num_envs"):
-        envs.describe(name, EnvOptions())

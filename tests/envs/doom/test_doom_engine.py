@@ -6,7 +6,6 @@ import sys
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 import vizdoom
 from doom_owner import ENVIRONMENT, OWNER, TIMEOUT_S, engine_pids, eventually, shared_files
@@ -14,7 +13,6 @@ from doom_owner import ENVIRONMENT, OWNER, TIMEOUT_S, engine_pids, eventually, s
 import sf.envs.doom.game
 from sf.envs.doom import engine
 from sf.envs.doom.group import make_group
-from sf.envs.group import StepResult
 from sf.envs.options import EnvOptions
 
 
@@ -72,17 +70,6 @@ def test_close_ends_the_engines_and_can_be_repeated(tmp_path, monkeypatch):
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
     assert eventually(lambda: not shared_files(instance_ids))
     assert not list(tmp_path.iterdir())
-
-
-def test_a_dead_engine_makes_the_step_raise_and_the_group_can_still_be_closed():
-    before = set(engine_pids(os.getpid()))
-    group = make_group("doom_basic", 1, EnvOptions(), seed=1, first_env_idx=0)
-    [pid] = set(engine_pids(os.getpid())) - before
-    frame = np.zeros((72, 128, 3), np.uint8)
-    os.kill(pid, signal.SIGKILL)
-    with pytest.raises(vizdoom.ViZDoomErrorException):
-        group.step(np.zeros((1, 1), np.int32), np.zeros((1, 0)), {"obs": [frame]}, StepResult.empty(1))
-    group.close()
 
 
 def test_when_an_engine_does_not_start_those_beside_it_are_ended(monkeypatch):

@@ -1,35 +1,15 @@
-from collections.abc import Iterator
-
 import maps
 import numpy as np
 import pytest
-from doom_stage import Stage
 from scripted_doom import ScriptedEngine
 
 from sf.envs.doom.game import DoomEnv
-from sf.envs.doom.group import make_group
 from sf.envs.doom.scenarios import Scenario, config_path
 from sf.envs.doom.shaping import MEDIKITS
 from sf.envs.group import Episode
-from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ActionSpec
 
 NOTHING, ATTACK = 0, 3  # options of doom_basic's head
-
-
-@pytest.fixture
-def stage() -> Iterator:
-    """A function that starts a group; it is closed at the end."""
-    groups = []
-
-    def start(env_id: str = "doom_basic", num_envs: int = 1, options: EnvOptions | None = None, **kwargs) -> Stage:
-        kwargs = {"seed": 3, "first_env_idx": 0} | kwargs
-        groups.append(make_group(env_id, num_envs, options or EnvOptions(), **kwargs))
-        return Stage(groups[-1])
-
-    yield start
-    for group in groups:
-        group.close()
 
 
 @pytest.mark.parametrize("env_id", ["doom_basic", "doom_deathmatch_monsters"])
@@ -83,8 +63,7 @@ def test_a_game_that_is_cut_begins_anew_with_the_next_step_and_is_no_episode(sta
 
 
 def test_a_game_is_the_same_in_whatever_group_it_is_played_and_the_time_limit_cuts_its_last_step(stage):
-    options = EnvOptions(env_frameskip=70)
-    pair, alone = stage(num_envs=2, first_env_idx=6, options=options), stage(first_env_idx=7, options=options)
+    pair, alone = stage(num_envs=2, first_env_idx=6, env_frameskip=70), stage(first_env_idx=7, env_frameskip=70)
     assert (pair.image(0) != pair.image(1)).any()
     for _ in range(4):
         pair.step((1,), (NOTHING,))
@@ -116,7 +95,7 @@ def test_after_a_kill_the_next_episode_begins_at_once(stage):
 def test_the_true_objective_of_battle_is_kills_and_shaping_is_no_part_of_the_return(stage):
     if not maps.ARE_HERE:
         pytest.skip("the maps of the extra are not installed")
-    shaped, raw = stage("doom_battle"), stage("doom_battle", options=EnvOptions(doom_shaping=False))
+    shaped, raw = stage("doom_battle"), stage("doom_battle", doom_shaping=False)
     assert shaped.obs["measurements"][0][2] == pytest.approx(100 / 30)  # health
     shoot = (0, 0, 1, 0, 7)
     ended: list[tuple[Episode, Episode]] = []

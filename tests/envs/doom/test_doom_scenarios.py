@@ -1,5 +1,3 @@
-import importlib.util
-
 import gymnasium as gym
 import maps
 import numpy as np
@@ -89,13 +87,6 @@ def test_measurements_are_scaled_and_ammunition_is_capped():
     engine.values["HEALTH"] = -999900  # after it was telefragged
     view.observe(engine.get_state(), obs)
     assert obs["measurements"][2] == 0
-
-
-def test_battle_without_the_extra_says_what_to_install(monkeypatch):
-    find_spec = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "envpool_assets" else find_spec(name))
-    with pytest.raises(ValueError, match="pip install 'envpool-assets"):
-        describe("doom_battle", EnvOptions())
 
 
 @pytest.mark.parametrize("channels", [1, 3])

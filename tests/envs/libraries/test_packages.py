@@ -10,9 +10,9 @@ import pytest
 from group_driver import play
 
 from sf import envs
-from sf.envs import EnvOptions, registry
+from sf.envs import EnvOptions
 from sf.envs.libraries import packages
-from sf.envs.libraries.packages import Package, users_of_gymnasium
+from sf.envs.libraries.packages import Package
 
 MODULE = """
 import gymnasium as gym
@@ -94,31 +94,11 @@ def test_an_id_that_is_registered_with_gym_alone_is_taken_from_there_with_its_ti
         assert [episode.num_steps for step in steps for episode in step.episodes] == [3]
 
 
-def test_an_unknown_id_names_the_installed_packages_that_may_register_it(monkeypatch) -> None:
-    monkeypatch.setattr(registry, "users_of_gymnasium", lambda: {"two_walks", "one_walk", "vizdoom"})
-    with pytest.raises(ValueError, match="one_walk, two_walks"):
-        envs.describe("Sausage-v0", EnvOptions())
-
-
-def test_an_installed_package_that_needs_gymnasium_may_register_ids(tmp_path, monkeypatch) -> None:
-    requires = "Requires-Dist: numpy\nRequires-Dist: gymnasium>=1\n"
-    for name, lines in {"walks": requires, "plots": 'Requires-Dist: gymnasium; extra == "dev"\n'}.items():
-        (tmp_path / f"{name}.py").touch()
-        info = tmp_path / f"{name}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{lines}")
-        (info / "top_level.txt").write_text(name)
-    monkeypatch.syspath_prepend(tmp_path)
-    assert {"walks", "plots", "sf"} & users_of_gymnasium() == {"walks"}
-
-
 @pytest.mark.parametrize(
     ("env_id", "module"),
     [
-        *(("MiniGrid-Empty-5x5-v0", "minigrid"), ("BabyAI-GoToObj-v0", "minigrid"), ("highway-v0", "highway_env")),
-        *(("intersection-multi-agent-v1", "highway_env"), ("FlappyBird-v0", "flappy_bird_gymnasium")),
-        *(("CrafterReward-v1", "crafter"), ("NetHackScore-v0", "nle"), ("deep-sea-treasure-v0", "mo_gymnasium")),
-        ("Foraging-8x8-2p-1f-v3", "lbforaging"),
+        *(("MiniGrid-Empty-5x5-v0", "minigrid"), ("intersection-multi-agent-v1", "highway_env")),
+        *(("NetHackScore-v0", "nle"), ("Foraging-8x8-2p-1f-v3", "lbforaging")),
     ],
 )
 def test_ids_of_known_packages_are_known_by_their_look(env_id: str, module: str, monkeypatch) -> None:

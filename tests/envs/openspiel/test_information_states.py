@@ -82,19 +82,6 @@ def test_random_moves_have_their_known_exploitability(name: str) -> None:
     assert states.nash_conv(states.uniform()) / states.num_players == pytest.approx(UNIFORM[name])
 
 
-@pytest.mark.parametrize(("name", "kwargs"), [*IN_TURNS, *AT_ONCE])
-def test_nash_conv_is_that_of_openspiels_python(name: str, kwargs: dict[str, Any]) -> None:
-    from open_spiel.python.algorithms.exploitability import nash_conv  # noqa: PLC0415
-
-    states = find(name, **kwargs)
-    policy = states.uniform() ** 2 + 0.3 * np.random.default_rng(1).random(states.uniform().shape) * states.uniform()
-    policy /= policy.sum(axis=1, keepdims=True)
-    oracle = TabularPolicy(states.game)
-    for key, row in zip(states.keys, policy, strict=True):
-        oracle.action_probability_array[oracle.state_lookup[key]] = row
-    assert states.nash_conv(policy) == pytest.approx(nash_conv(states.game, oracle))
-
-
 @pytest.mark.parametrize(
     ("name", "kwargs", "says"),
     [

@@ -9,7 +9,6 @@ from PIL import Image
 
 from sf import envs
 from sf.envs import EnvOptions, StepResult, UsageError, make_group, make_rendered_group
-from sf.envs.rendering.film import Film
 from sf.envs.rendering.pictures import ObsPainter
 from sf.envs.toys.matches import CountingMatch
 
@@ -65,30 +64,6 @@ class WithoutRender(Drawn):
     render = gym.Env.render
 
 
-class DrawnUnsaid(Drawn):
-    """It draws, though its metadata do not say so."""
-
-    metadata = gym.Env.metadata
-
-
-class PaidInArrays(Drawn):
-    def step(self, action):
-        obs, reward, *rest = super().step(action)
-        return obs, np.array([[reward]]), *rest
-
-
-class MatchWithoutRender(CountingMatch):
-    def __init__(self, render_mode=None, **kwargs):
-        super().__init__(**kwargs)
-        self.render_mode = render_mode
-
-
-class MatchPaidInArrays(DrawnMatch):
-    def step(self, actions):
-        obs, rewards, *rest = super().step(actions)
-        return obs, {agent: np.array([[reward]]) for agent, reward in rewards.items()}, *rest
-
-
 def vector_of(kind, mode=AutoresetMode.NEXT_STEP):
     def make(num_envs, render_mode=None):
         return SyncVectorEnv([lambda: kind(render_mode)] * num_envs, autoreset_mode=mode)
@@ -97,12 +72,10 @@ def vector_of(kind, mode=AutoresetMode.NEXT_STEP):
 
 
 envs.register_env("drawn", Drawn)
-for kind in (Window, WithoutRender, DrawnUnsaid, PaidInArrays):
+for kind in (Window, WithoutRender):
     envs.register_env(kind.__name__, kind)
-for kind in (WithoutRender, DrawnUnsaid):
-    envs.register_vector_env(f"vector_{kind.__name__}", vector_of(kind))
-for kind in (MatchWithoutRender, MatchPaidInArrays, DrawnMatch):
-    envs.register_parallel_env(kind.__name__, kind)
+envs.register_vector_env("vector_WithoutRender", vector_of(WithoutRender))
+envs.register_parallel_env("DrawnMatch", DrawnMatch)
 for vector_mode in AutoresetMode:
     envs.register_vector_env(f"drawn_{vector_mode.name}", vector_of(Drawn, vector_mode))
 
@@ -127,13 +100,6 @@ def colours(pictures):
     return [tuple(picture[0, 0, :2].tolist()) for picture in pictures]
 
 
-@pytest.mark.parametrize("said", ["thirty", float("nan"), -5, 0, (30,)])
-def test_a_rate_of_pictures_that_is_no_positive_number_says_nothing(said, monkeypatch):
-    monkeypatch.setitem(Drawn.metadata, "render_fps", said)
-    group, _ = watch("drawn", 1)
-    assert group.pictures_per_s == 10.0
-
-
 def test_the_pictures_of_a_step_are_of_the_episode_it_belongs_to():
     _, steps = watch("drawn", 1, env_frameskip=2)
     assert colours(steps[0][0][0]) == [(0, 0), (0, 1), (0, 2)]  # one of every repetition of an action
@@ -146,19 +112,6 @@ def test_the_pictures_of_a_step_are_of_the_episode_it_belongs_to():
     ]
     assert [returns for _, returns, *_ in steps] == [[1.0], [0.0], [1.0], [2.0], [0.0], [1.0]]
     assert (group.num_views, group.pictures_per_s) == (1, 25.0)
-
-
-def test_a_film_shows_beginnings_without_a_step_and_knows_its_present_picture_which_can_be_replaced():
-    first, second, third = (np.full((1, 1, 3), n, np.uint8) for n in range(3))
-    film = Film()
-    film.begin(first)
-    film.begin(second)
-    assert [picture.max() for picture in film.cut()] == [0]
-    film.replace(third)
-    assert film.latest.max() == 2
-    film.add(first)
-    assert film.latest.max() == 0
-    assert [picture.max() for picture in film.cut()] == [2, 0]
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)
@@ -194,24 +147,11 @@ def test_the_returns_of_a_match_are_those_that_its_episodes_report():
     assert ended > 5
 
 
-@pytest.mark.parametrize("env_id", ["Window", "WithoutRender", "vector_WithoutRender", "MatchWithoutRender"])
+@pytest.mark.parametrize("env_id", ["Window", "WithoutRender", "vector_WithoutRender"])
 def test_an_environment_without_pictures_of_its_own_is_drawn_from_its_observations(env_id):
     group, steps = watch(env_id, 3)
     assert group.num_views == group.num_actors
     assert all(picture.shape[0] % 24 == picture.shape[1] % 24 == 0 for picture in steps[0][0][0])
-
-
-@pytest.mark.parametrize("env_id", ["DrawnUnsaid", "vector_DrawnUnsaid"])
-def test_an_environment_that_draws_is_filmed_though_its_metadata_name_no_mode(env_id):
-    _, steps = watch(env_id, 2)
-    assert [colours(pictures[0]) for pictures, *_ in steps] == [[(0, 0), (0, 1)], [(0, 2)]]
-
-
-def test_rewards_that_are_arrays_of_one_number_are_filmed():
-    _, steps = watch("PaidInArrays", 2)
-    assert [returns for _, returns, *_ in steps] == [[1.0], [0.0]]
-    plain, arrays = (watch(env_id, 3)[1] for env_id in ("DrawnMatch", "MatchPaidInArrays"))
-    assert [returns for _, returns, *_ in arrays] == [returns for _, returns, *_ in plain]
 
 
 def test_numbers_are_drawn_as_cells_between_their_bounds_or_with_0_in_the_middle():
@@ -239,41 +179,6 @@ def test_of_a_stack_of_frames_the_last_one_is_drawn(shape, last):
 def test_what_is_no_picture_is_said_in_one_sentence(shape):
     with pytest.raises(UsageError, match=rf"render\(\) returned uint8 of shape \({shape}\)"):
         watch("drawn", 1, env_kwargs=f'{{"shape": [{shape}]}}')
-
-
-class Unpaid(Drawn):
-    def step(self, action):
-        obs, _, *rest = super().step(action)
-        return obs, None, *rest
-
-
-class MatchPaysNobody(DrawnMatch):
-    def step(self, actions):
-        obs, _, *rest = super().step(actions)
-        return obs, {}, *rest
-
-
-class VectorUnpaid(SyncVectorEnv):
-    def step(self, actions):
-        obs, _, *rest = super().step(actions)
-        return obs, None, *rest
-
-
-def unpaid_vector(num_envs, render_mode=None):
-    return VectorUnpaid([lambda: Drawn(render_mode)] * num_envs, autoreset_mode=AutoresetMode.NEXT_STEP)
-
-
-def test_what_cannot_be_drawn_and_what_gives_no_reward_is_named():
-    envs.register_env("unpaid", Unpaid)
-    envs.register_parallel_env("pays_nobody", MatchPaysNobody)
-    envs.register_vector_env("unpaid_vector", unpaid_vector)
-    envs.register("blind", describe=envs.describe, make_group=make_group)
-    named = {"unpaid": "reward", "pays_nobody": "reward", "unpaid_vector": "reward", "blind": "drawn"}
-    for env_id, what in named.items():
-        with pytest.raises(UsageError, match=what):
-            watch(env_id, 2)
-    with pytest.raises(UsageError, match="nonsense"):
-        watch("CartPole-v1", 1, env_kwargs='{"nonsense": 1}')
 
 
 def test_atari_is_filmed_in_colour_while_the_policy_sees_its_own_frames():

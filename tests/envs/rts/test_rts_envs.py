@@ -134,31 +134,6 @@ def test_pettingzoo_checks_the_match():
     checks.parallel_api_test(RtsParallelEnv("flag", max_ticks=500), 120)
 
 
-def test_masks_of_commands_by_type_allow_what_can_be_done():
-    env, rng = RtsEnv(actions="by_type"), np.random.default_rng(0)
-    assert env.action_names[:5] == (
-        "base:keep",
-        "base:build_worker",
-        "worker:keep",
-        "worker:build_barracks",
-        "worker:attack_in_range",
-    )
-    obs, _ = env.reset(seed=5)
-    made = 0
-    for _ in range(60):
-        heads = np.split(obs["action_mask"], np.cumsum([2, 3, 3, 5]))
-        assert all(head[0] == 1 for head in heads)
-        action = [rng.choice(np.flatnonzero(head)) for head in heads]
-        before = env._arena.games.worlds.players[0, 0]["minerals"]
-        obs, _, is_over, _, _ = env.step(np.array(action))
-        if action[0] == 1:
-            made += 1
-            assert before >= 50
-        if is_over:
-            obs, _ = env.reset()
-    assert made > 0
-
-
 def test_a_curriculum_lets_the_ai_play_ever_fewer_ticks_and_is_left_out_of_an_evaluation():
     kwargs = {"opponent": "random", "curriculum": 60}
     assert as_evaluated("rts_mini", EnvOptions(env_kwargs=json.dumps(kwargs))).kwargs == {"opponent": "random"}

@@ -57,23 +57,10 @@ def test_what_is_no_action_by_type_or_of_both_players_is_refused():
         match.step({"player_0": 1, "player_1": 7})
 
 
-def test_a_match_takes_no_setting_of_one_player_and_is_begun_anew_before_the_next_step():
-    for setting in ({"opponent": "hit_and_run"}, {"curriculum": 10}):
-        with pytest.raises(UsageError, match=next(iter(setting))):
-            RtsParallelEnv(**setting)
-    match = RtsParallelEnv(max_ticks=50)
-    for _ in range(2):
-        with pytest.raises(UsageError, match="call reset"):
-            match.step({"player_0": 0, "player_1": 0})
-        match.reset(seed=1)
-        match.step({"player_0": 0, "player_1": 0})
-
-
 @pytest.mark.parametrize(
     "unit",
     [
         *(Unit("scout", made_by="barrack"), Unit("melee_attacker", made_by="barracks"), Unit("scout", hp=0)),
-        *(Unit("scout", cost=-50), Unit("scout", build_ticks=2.5), Unit("scout", speed=float("nan"))),
         UNITS[0]._replace(made_by="barracks"),
     ],
 )
@@ -81,10 +68,3 @@ def test_a_unit_that_the_games_cannot_have_is_named(unit):
     units = (unit, *UNITS[1:]) if unit.name == "worker" else (*UNITS, unit)
     with pytest.raises(UsageError, match=unit.name):
         RtsEnv(units=units, actions="by_type")
-
-
-def test_units_without_those_of_the_games_and_commands_of_a_name_of_the_game_are_refused():
-    with pytest.raises(UsageError, match="begin with"):
-        RtsEnv(units=UNITS[1:])
-    with pytest.raises(UsageError, match="idle"):
-        RtsEnv(commands={"idle": lambda world, player: None})

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from rts_games import alive, begun
+from rts_games import alive
 
 from sf.envs import EnvOptions, make_rendered_group
 from sf.envs.rts.engine.units import WORKER
 from sf.envs.rts.picture import _SIDES as SIDES
-from sf.envs.rts.picture import Painter
 from sf.envs.spaces.observations import obs_arrays
 
 
@@ -27,22 +25,3 @@ def test_a_person_sees_no_more_of_a_match_than_its_player():
             x, y = int((unit["x"] + 10) * 24), int((10 - unit["y"]) * 24)
             is_shown = (picture[y - 4 : y + 4, x - 4 : x + 4] == SIDES[unit["owner"]]).all(-1).any()
             assert is_shown == (unit["owner"] == player)
-
-
-def test_a_picture_shows_units_by_exact_sight_as_observations_do():
-    games = begun(1)
-    painter, units = Painter(games, 0), games.worlds.units[0]
-    (eye, *_), (enemy, *_) = (
-        np.flatnonzero((units["alive"] == 1) & (units["kind"] == WORKER) & (units["owner"] == owner))
-        for owner in (0, 1)
-    )
-    units["alive"][:64] = 0
-    units["alive"][eye] = 1
-    for angle in np.linspace(0, 2 * np.pi, 40):
-        for distance in (2.97, 3.03):
-            units["x"][enemy] = units["x"][eye] + distance * np.cos(angle)
-            units["y"][enemy] = units["y"][eye] + distance * np.sin(angle)
-            x, y = int((units["x"][enemy] + 10) * 24), int((10 - units["y"][enemy]) * 24)
-            if min(x, y) > 8 and max(x, y) < 472:
-                is_drawn = (painter.draw(0)[y - 2 : y + 2, x - 2 : x + 2] == SIDES[1]).all(-1).any()
-                assert is_drawn == (distance < 3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numba import njit
 from rts_games import begun, of_kind, place, troops
 
 from sf.envs.rts import RtsEnv
@@ -30,20 +29,6 @@ def test_a_worker_with_a_load_brings_it_home_after_it_has_built_though_all_mines
     assert (units["order"][of_kind(games, WORKER)] != BUILD).all()
     assert (units["load"][of_kind(games, WORKER)] == 0).all()
     assert games.worlds.players[0, 0]["minerals"] == 220
-
-
-@njit
-def _nothing(world, player):
-    pass
-
-
-def test_commands_of_the_users_own_are_allowed_in_tower_defense_also_without_minerals():
-    env = RtsEnv("tower", commands={"first": _nothing, "second": _nothing})
-    obs, _ = env.reset(seed=0)
-    assert obs["action_mask"][17:].tolist() == [1, 1]
-    for site in (1, 2):
-        obs, *_ = env.step(site)
-    assert obs["action_mask"].tolist() == [1] + 16 * [0] + [1, 1]
 
 
 def test_a_tower_is_allowed_only_where_there_is_room_for_one_more():

@@ -6,7 +6,6 @@ import gymnasium as gym
 import pytest
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
-from sf.envs.doom.controls import one_of, turn_by
 from sf.envs.spaces.action_names import action_names
 
 
@@ -40,16 +39,3 @@ def of(space=Env.action_space, **members):
 )
 def test_the_names_of_an_environment(env, names):
     assert action_names(env, env.action_space) == names
-
-
-def test_options_of_doom_are_called_as_their_buttons_and_by_how_far_one_turns():
-    assert one_of("MOVE_LEFT", "ATTACK").names == ("NOOP", "MOVE_LEFT", "ATTACK")
-    assert turn_by(5, max_degrees=3.0).names == (
-        "TURN_LEFT 3",
-        "TURN_LEFT 1.5",
-        "NOOP",
-        "TURN_RIGHT 1.5",
-        "TURN_RIGHT 3",
-    )
-    look = turn_by(3, max_degrees=10.0, button="LOOK_UP_DOWN_DELTA")
-    assert look.names == ("LOOK_DOWN 10", "NOOP", "LOOK_UP 10")

@@ -63,8 +63,12 @@ def test_every_decoded_action_is_in_the_space(space: gym.Space, data: st.DataObj
     continuous = data.draw(hnp.arrays(np.float32, spec.num_continuous, elements=numbers))
     action = decoder(space)(discrete, continuous)
     assert space.contains(action)
-    assert (action_encoder(space)(action)[0] == discrete).all()
+    again = action_encoder(space)(action)
+    assert (again[0].dtype, again[1].dtype) == (np.int32, np.float32)
+    assert (again[0] == discrete).all()
+    assert _flat(space, decoder(space)(*again)) == pytest.approx(_flat(space, action), rel=1e-5, abs=1e-5)
     of_two = decoder(space, num_envs=2)(np.stack([discrete, discrete]), np.stack([continuous, continuous]))
+    assert batch_space(space, 2).contains(of_two)
     assert _flat(batch_space(space, 2), of_two) == pytest.approx(np.repeat(_flat(space, action), 2))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 import pettingzoo
@@ -65,30 +64,3 @@ def test_counting_matches_know_their_number_and_take_every_length_from_one_to_se
     assert first_obs["obs"].tolist() == [[40, 0, 0, 0, -1], [40, 1, 0, 0, -1], [41, 0, 0, 0, -1], [41, 1, 0, 0, -1]]
     for env_idx, agent_idx in np.ndindex(8, 8):
         assert {CountingMatch.num_steps(env_idx, agent_idx, episode) for episode in range(7)} == set(range(1, 8))
-    env = CountingMatch()
-    env.reset()
-    with pytest.raises(ValueError, match="actions came for"):
-        env.step({"agent_0": 0})
-    for name in ("num_agents", "episodes_per_match"):
-        with pytest.raises(ValueError, match=name):
-            CountingMatch(**{name: 0})
-
-
-def test_agents_come_back_as_often_as_told_and_never_to_a_match_that_is_over() -> None:
-    def episodes_by_match(**kwargs: Any) -> list[list[int]]:
-        played = []
-        envs = [CountingMatch(num_agents=3, env_idx=env_idx, **kwargs) for env_idx in range(7)]
-        for env in envs * 4:
-            env.reset()
-            num_episodes = dict.fromkeys(env.agents, 1)
-            before = list(env.agents)
-            while env.agents:
-                env.step(dict.fromkeys(env.agents, 0))
-                for agent in set(env.agents) - set(before):
-                    num_episodes[agent] += 1
-                before = list(env.agents)
-            played.append(list(num_episodes.values()))
-        return played
-
-    assert {n for match in episodes_by_match() for n in match} == {1}
-    assert {n for match in episodes_by_match(episodes_per_match=3) for n in match} == {1, 2, 3}

@@ -40,25 +40,6 @@ def doubled(env):
     space = gym.spaces.Box(-1e6, 1e6, env.observation_space.shape)
     return TransformObservation(env, lambda obs: np.asarray(2 * obs, np.float32), space)
 
-class Fails(gym.Wrapper):
-    def __init__(self, env):
-        super().__init__(env)
-        self._half()
-
-    def _half(self):
-        return 1 / 0
-
-class OldStyle:  # of the package gym: it hands on whatever its environment returns
-    def __init__(self, env):
-        self.env = env
-        self.observation_space, self.action_space = env.observation_space, env.action_space
-
-    def reset(self):
-        return self.env.reset()
-
-    def step(self, action):
-        return self.env.step(action)
-
 class Halved:
     def __init__(self, env):
         self._env = env
@@ -83,10 +64,6 @@ class Other(gym.Env):
     def step(self, action):
         return 0, 0.0, False, False, {}
 
-def nothing(env):
-    pass
-
-from shutil import rmtree
 NUMBER = 3
 """
 
@@ -116,19 +93,6 @@ class Three(gym.Env):
         return np.array([3.0], np.float32), 1.0, False, False, {}
 
 
-class OldThree:
-    """With the API of gym."""
-
-    observation_space = gym.spaces.Box(3, 3, (1,))
-    action_space = gym.spaces.Discrete(2)
-
-    def reset(self):
-        return np.array([3.0], np.float32)
-
-    def step(self, action):
-        return np.array([3.0], np.float32), 1.0, False, {}
-
-
 def make(env_id: str, *wrappers: object, **options: object) -> envs.EnvGroup:
     return envs.make_group(env_id, 2, EnvOptions(env_wrappers=wrappers, **options), seed=0, first_env_idx=0)
 
@@ -145,9 +109,6 @@ def test_the_first_wrapper_is_the_innermost(wrappers: list[object], shown: float
     assert steps[-1].obs["obs"].tolist() == [[shown]] * 2
 
 
-PLUS = "own_wrappers:Plus"
-
-
 def test_arguments_are_a_mapping_or_the_json_of_one_or_left_out() -> None:
     envs.register_env("three", Three)
     for written in ([PLUS_TWO], PLUS_TWO, ['{"own_wrappers:Plus": {"much": 2.0}}']):
@@ -155,9 +116,6 @@ def test_arguments_are_a_mapping_or_the_json_of_one_or_left_out() -> None:
         assert options.env_wrappers == ('{"own_wrappers:Plus": {"much": 2.0}}',)
         first, _ = play(envs.make_group("three", 1, options, seed=0, first_env_idx=0), 1)
         assert first["obs"].tolist() == [[5.0]]
-    for written in (PLUS, {PLUS: None}, {PLUS: {}}):
-        first, _ = play(make("three", written), 1)
-        assert first["obs"][0].tolist() == [4.0]
     for wrong in (['{"a:B": '], ["{}"], [{"a:B": {}, "c:D": {}}], [{"a:B": [1]}], [3], [{"a:B": {"c": object()}}]):
         with pytest.raises(envs.UsageError, match="env_wrappers"):
             EnvOptions(env_wrappers=wrong)  # type: ignore[arg-type]
@@ -172,12 +130,8 @@ FLATTEN_MANY = "gymnasium.wrappers.vector:FlattenObservation"
     [
         ("CartPole-v1", FLATTEN, GymGroup, (4,)),  # Gymnasium has a vectorised version, which is not taken then
         ("CartPole-v1", FLATTEN_MANY, VectorGroup, (4,)),
-        ("FrozenLake-v1", FLATTEN, GymGroup, (16,)),
         ("three", {"gymnasium.wrappers:ReshapeObservation": {"shape": [1, 1]}}, GymGroup, (1, 1)),
         ("toy_match_pennies", "own_wrappers:Halved", ParallelGroup, (2,)),
-        ("old", "own_wrappers:Plus", GymGroup, (1,)),
-        ("old", "own_wrappers:doubled", GymGroup, (1,)),
-        ("old", "own_wrappers:OldStyle", GymGroup, (1,)),
         ("many", FLATTEN_MANY, VectorGroup, (1,)),
         ("match", "own_wrappers:Halved", ParallelGroup, (2,)),
         ("own_wrappers:Other", FLATTEN, GymGroup, (2,)),
@@ -188,7 +142,6 @@ def test_each_kind_of_environment_takes_wrappers_of_its_kind(
     env_id: str, wrapper: object, kind: type, shape: tuple[int, ...]
 ) -> None:
     envs.register_env("three", Three)
-    envs.register_env("old", OldThree)
     envs.register_vector_env("many", lambda num_envs: SyncVectorEnv([Three] * num_envs))
     envs.register_parallel_env("match", Pennies)
     group = make(env_id, wrapper)
@@ -216,32 +169,17 @@ def test_what_is_drawn_is_wrapped_as_well() -> None:
     _, steps = play(group, 3)
     assert group.pictures()
     assert len(steps) == 3
-    options = EnvOptions(env_wrappers=(FLATTEN,))
-    group = envs.make_rendered_group("FrozenLake-v1", 1, options, seed=0, first_env_idx=0)
-    assert group.spec.obs_space["obs"].shape == (16,)
-    group.close()
 
 
 REFUSED = {
     "no_module_of_that_name:Wrapper": "no_module_of_that_name",
     "own_wrapers:Plus": "own_wrappers",
-    "gymnasium.wrapers:FlattenObservation": r"gymnasium\.wrappers",
-    "gymnasium.wrappers:FlatenObservation": "FlattenObs",
-    "gymnasium.wrappers:Nothing": "Nothing",
     "FlattenObservation": "gymnasium.wrappers:FlattenObservation",
-    "gymnasium.wrappers.FlattenObservation": "gymnasium.wrappers:FlattenObservation",
-    "own_wrappers.Plus": "own_wrappers:Plus",
     "own_wrappers.py:Plus": "own_wrappers:Plus",
     "own_wrappers:NUMBER": "NUMBER",
-    "own_wrappers:rmtree": "rmtree is not defined",
-    "own_wrappers:np": "np",
     "os:system": "of Python itself",
     "own_wrappers:Other": "is an environment",
-    "gymnasium.spaces:Box": "Box is a class",
-    "own_wrappers:nothing": "NoneType",
-    "own_wrappers:Fails": r"ZeroDivisionError.*own_wrappers.py, line \d+",
     '{"own_wrappers:Plus": {"munch": 1}}': "'munch': its arguments are much",
-    '{"gymnasium.wrappers:TimeLimit": {}}': "max_episode_steps",
     "gymnasium.wrappers:GrayscaleObservation": "around toy_bandit: ValueError",
     FLATTEN_MANY: "vector environments",
 }
@@ -261,7 +199,6 @@ def test_a_wrapper_that_cannot_be_is_one_sentence(wrapper: str) -> None:
         ("many", FLATTEN, "single environments"),
         ("toy_match_pennies", FLATTEN, "one agent"),
         ("Acrobot-v1", FLATTEN_MANY, "vector environments"),
-        ("doom_basic", FLATTEN, "vizdoom.gymnasium_wrapper:VizdoomBasic-v1"),
         ("atari_pong", FLATTEN, "ale_py:ALE/Pong-v5"),
         ("of_its_own", FLATTEN, "cannot be wrapped"),
     ],
@@ -291,7 +228,5 @@ def test_a_class_is_named_where_other_processes_can_import_it() -> None:
         "own_wrappers:doubled",
         FLATTEN,
     )
-    config = make_config(env="toy_bandit", env_wrappers=own_wrappers.Plus)
-    assert config.environment.env_wrappers == ("own_wrappers:Plus",)
     with pytest.raises(envs.UsageError, match="env_wrappers has InACell"):
         make_config(env="toy_bandit", env_wrappers=[InACell])

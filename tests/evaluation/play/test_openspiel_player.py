@@ -104,9 +104,7 @@ def test_who_comes_to_a_game_that_has_begun_moves_at_random_until_the_next():
     ("name", "env", "reason"),
     [
         ("openspiel:mcts", "openspiel:tic_tac_toe", "openspiel:mcts:N"),
-        ("openspiel:mcts:0", "openspiel:tic_tac_toe", "openspiel:mcts:N"),
         (f"openspiel:mcts:{'9' * 5000}", "openspiel:tic_tac_toe", "at most 1,000,000,000"),
-        ("openspiel:alphazero:5", "openspiel:tic_tac_toe", "openspiel:mcts:N"),
         ("openspiel:mcts:5", "toy_match_rps", "toy_match_rps"),
         ("openspiel:mcts:5", "openspiel:leduc_poker", "hides something"),
         ("openspiel:mcts:5", "openspiel:python_tic_tac_toe", "Python"),
@@ -115,7 +113,7 @@ def test_who_comes_to_a_game_that_has_begun_moves_at_random_until_the_next():
 )
 def test_what_a_bot_cannot_play_is_said(name, env, reason):
     assert is_name(name)
-    with pytest.raises(UsageError, match=f"player '{name}': .*({reason})"):
+    with pytest.raises(UsageError, match=f"player '{name}'.*({reason})"):
         opponent(name, env).player()
 
 

@@ -36,9 +36,6 @@ def broken(obs):
 
 number = 3
 
-class NoPlayer:
-    pass
-
 class Counting:
     made = 0
 
@@ -142,9 +139,7 @@ def test_a_player_is_asked_only_where_an_action_is_allowed(module):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("own_players:nobody", "has no function nobody"),
         ("own_players:number", "has no function number"),
-        ("own_players:NoPlayer", "has no function NoPlayer"),
         ("no_such_module:fn", "no_such_module cannot be imported"),
         ("os:system", "os is a module of Python"),
         ("own_players.py:echo", "write own_players:echo"),

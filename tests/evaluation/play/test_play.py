@@ -4,7 +4,6 @@ import dataclasses
 import json
 import shutil
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import gymnasium as gym
@@ -427,15 +426,6 @@ def test_neither_the_best_nor_another_policy_is_asked_of_what_is_a_checkpoint_it
     checkpoint.save_best(file.parent, untrained("CartPole-v1", env_steps=1111), 1.0)
     of_run, of_file = find_policies(run, (file,), "best", None).values()  # it holds for the run among them
     assert (of_run.state["env_steps"], of_file.state["env_steps"]) == (1111, 1234)
-
-
-def test_one_policy_of_a_run_meets_all_of_the_same_run_however_it_is_spelt(tmp_path):
-    path = tmp_path / "train_dir" / "pair"
-    for policy_id in range(2):
-        checkpoint.save(path / "checkpoints" / f"policy_{policy_id:02d}", untrained("toy_match_rps"), 10, keep=2)
-    (path / "config.yaml").write_text("env: toy_match_rps\nnum_policies: 2\n")
-    for again in (path, path.parent / "." / "pair", Path(f"{path}/../pair")):
-        assert len(find_policies(path, (again,), "latest", 1)) == 3
 
 
 def test_a_policy_of_other_observations_or_actions_is_refused_before_anything_is_played():

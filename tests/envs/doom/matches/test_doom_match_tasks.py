@@ -46,13 +46,10 @@ def test_agents_bots_wad_and_map_can_be_chosen():
     [
         ("doom_duel", {"doom_num_agents": 3}),
         ("doom_duel", {"doom_num_bots": 1}),
-        ("doom_deathmatch_bots", {"doom_num_bots": 0}),
         ("doom_deathmatch", {"doom_num_agents": 9, "doom_num_bots": 8}),
         ("doom_duel", {"doom_map": "map03"}),
         ("doom_duel", {"doom_wad": "basic.wad"}),  # nowhere to start from
-        ("doom_duel", {"doom_wad": "ssl2.wad"}),
         ("doom_deathmatch", {"doom_num_agents": 3, "doom_wad": "multi_duel.wad"}),  # two places
-        ("doom_deathmatch_bots", {"doom_num_bots": 7, "doom_wad": "multi_duel.wad"}),
         *(("doom_deathmatch", {"doom_num_agents": 0}), ("doom_deathmatch", {"doom_num_bots": -1})),
         *(("doom_duel", {"doom_bot_difficulty": 101}), ("doom_duel", {"doom_match_s": 0.0})),
     ],

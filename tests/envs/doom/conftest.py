@@ -1,4 +1,4 @@
-"""What tests of matches share."""
+"""What tests of Doom share."""
 
 from collections.abc import Iterator
 
@@ -14,8 +14,8 @@ def stage() -> Iterator:
     """A function that starts a group; it is closed at the end."""
     groups = []
 
-    def start(env_id: str, num_envs: int = 1, **options) -> Stage:
-        groups.append(make_group(env_id, num_envs, EnvOptions(**options), seed=3, first_env_idx=0))
+    def start(env_id: str = "doom_basic", num_envs: int = 1, seed: int = 3, first_env_idx: int = 0, **options) -> Stage:
+        groups.append(make_group(env_id, num_envs, EnvOptions(**options), seed=seed, first_env_idx=first_env_idx))
         return Stage(groups[-1])
 
     yield start
