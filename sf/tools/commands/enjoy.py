@@ -179,7 +179,3 @@ def _play(
     if goes_on and not interrupt.number:
         projector.hold(stage.panels(), _HOLD_S)
     return all_played
-
-
-if __name__ == "__main__":
-    main()

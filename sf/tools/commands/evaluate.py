@@ -250,7 +250,3 @@ def _csv(evaluation: Evaluation, names: list[str]) -> str:
         own = [names[e.policy_idx], e.match_idx, e.agent_idx, e.episode_return, e.num_steps, e.num_frames]
         writer.writerow([*own, *(e.stats.get(name, "") for name in stats)])
     return printable(text.getvalue())
-
-
-if __name__ == "__main__":
-    main()

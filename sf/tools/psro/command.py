@@ -167,7 +167,3 @@ def _line(iteration: Iteration) -> str:
     known = iteration.exploitability
     measured = "" if known is None else f"exploitability {known:.4f}, "
     return f"iteration {iteration.iteration}: {measured}{iteration.env_steps:,} env steps, mixture {mixture}"
-
-
-if __name__ == "__main__":
-    main()

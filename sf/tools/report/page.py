@@ -123,7 +123,3 @@ def data_uri(path: Path) -> str:
 
 def _warn(line: str) -> None:
     print(plain(line), file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()

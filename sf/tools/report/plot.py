@@ -75,7 +75,3 @@ def plot(flags: PlotFlags) -> None:
 
 def _warn(line: str) -> None:
     print(plain(line), file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()

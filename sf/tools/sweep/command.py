@@ -199,7 +199,3 @@ def results_table(results: Sequence[Result]) -> Table:
 def _score(results: Sequence[Result]) -> float:
     s = over_seeds(results, "mean_return")
     return float("-inf") if s is None else s[0]
-
-
-if __name__ == "__main__":
-    main()

@@ -24,7 +24,8 @@ SMALL = "num_workers: 1, num_envs_per_worker: 2, batch_size: 64, rollout: 8, dev
 
 
 def command(path, *flags):
-    return [sys.executable, "-m", "sf.tools.sweep.command", str(path / "small.yaml"), "--train_dir", str(path), *flags]
+    program = "from sf.tools.commands.entry_points import sf_sweep; sf_sweep()"
+    return [sys.executable, "-c", program, str(path / "small.yaml"), "--train_dir", str(path), *flags]
 
 
 def write(path, text):

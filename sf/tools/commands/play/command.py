@@ -147,7 +147,3 @@ def _result(flags: PlayFlags, game: Game, played: list[Played]) -> dict[str, Any
         "win_rate": won and won.mean,
         "episodes": [{**dataclasses.asdict(episode), "player": game.names[episode.policy_idx]} for episode in played],
     }
-
-
-if __name__ == "__main__":
-    main()

@@ -300,7 +300,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(part) for part in value]
     return value.tolist() if hasattr(value, "tolist") else value
-
-
-if __name__ == "__main__":
-    main()
