@@ -105,12 +105,8 @@ def _sweep(flags: SweepFlags) -> int:
             print(shlex.join(["sf-train", *run.arguments(directory)]))
         return 0
     launcher.require()
-    console = OutputConsole()
-    if not console.is_terminal:
-        console.width = _WIDTH_OF_FILES
-
+    console = OutputConsole.of_width(_WIDTH_OF_FILES)
     say = console.say
-
     with said_to(say), run_lock.held(directory, flag="train_dir"), caught_signals() as signals:
         make_directory(directory)
         with Live(console=console, auto_refresh=False, transient=True) as live:

@@ -39,8 +39,8 @@ class Launcher(Protocol):
     def start(self, run: SweepRun) -> str:
         """Start it, or go on with it where its directory has a checkpoint. Only where there is a place.
 
-        Returns what was done, in words that go before the name of the run. Raises OSError where it cannot be started,
-        and of these BlockingIOError where it may be later.
+        Returns what was done, in words that go before the name of the run. Raises OSError where it cannot be started
+        now.
         """
 
     def is_queued(self, run: SweepRun) -> bool:

@@ -6,12 +6,10 @@ beside its directory. When the command dies, its runs are asked to end: they sav
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection
@@ -28,8 +26,6 @@ from sf.tools.sweep.launchers.training_job import begin
 from sf.tools.sweep.sweep_dir import last_line, log_of
 
 _LOOK_EVERY_S = 2.0
-# What the machine lacks, and may have again: a full disk, too many open files, no memory.
-_OF_NO_RUN = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def share_out(configs: Sequence[Config], parallel: int | None) -> tuple[int, list[int]]:
@@ -105,31 +101,24 @@ class LocalLauncher:
         return False
 
     def start(self, run: SweepRun) -> str:
-        """Raises BlockingIOError, too, while a process of an earlier start still saves in the run's directory."""
+        """Raises OSError, too, while a process of an earlier start still saves in the run's directory."""
         _require_unlocked(self._directory / run.name)
         place = self._free_places[0]
         environment = dict(os.environ)
         if self._gpus:
             environment["CUDA_VISIBLE_DEVICES"] = self._gpus[place % len(self._gpus)]
-        with _now_or_later():
-            with open_to_append(self.log(run)) as log:
-                popen = subprocess.Popen(
-                    run.command(self._directory),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=environment,
-                    start_new_session=True,  # Ctrl-C reaches the command alone, which passes it on
-                    preexec_fn=partial(begin, self._cores[place]),  # noqa: PLW1509  there are no threads here
-                )
-            try:
-                pidfd = os.pidfd_open(popen.pid)
-            except OSError:
-                popen.kill()
-                popen.wait()
-                raise
+        with open_to_append(self.log(run)) as log:
+            popen = subprocess.Popen(
+                run.command(self._directory),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,  # Ctrl-C reaches the command alone, which passes it on
+                preexec_fn=partial(begin, self._cores[place]),  # noqa: PLW1509  there are no threads here
+            )
         self._free_places.remove(place)
-        self._processes.append(_Process(run, popen, pidfd, place))
+        self._processes.append(_Process(run, popen, os.pidfd_open(popen.pid), place))
         return "started"
 
     def wait(self, signals: Signals) -> Iterator[tuple[SweepRun, int]]:
@@ -158,22 +147,11 @@ class LocalLauncher:
                     process.popen.kill()
 
 
-@contextmanager
-def _now_or_later() -> Iterator[None]:
-    """Raises BlockingIOError for what the machine lacks now."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _OF_NO_RUN:
-            raise BlockingIOError(*error.args, error.filename) from None
-        raise
-
-
 def _require_unlocked(directory: Path) -> None:
     try:
         with said_to(nobody), run_lock.held(directory):
             pass
     except run_lock.HeldError as error:
-        raise BlockingIOError(str(error)) from None
+        raise OSError(str(error)) from None
     except ValueError:  # it cannot be locked, which the run itself says
         pass

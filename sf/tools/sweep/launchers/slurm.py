@@ -94,7 +94,7 @@ class SlurmLauncher:
         return found is not None and found[1].state in slurm_jobs.QUEUED
 
     def start(self, run: SweepRun) -> str:
-        """Raises BlockingIOError where sbatch takes no job while others are under way, and UsageError where none is."""
+        """Raises OSError where sbatch takes no job while others are under way, and UsageError where none is."""
         before = self._before.pop(run.name, None)
         if before is not None:
             self._jobs[run.name] = run, before
@@ -105,7 +105,7 @@ class SlurmLauncher:
             if not self._jobs:
                 raise
             self._refused_at = time.monotonic()
-            raise BlockingIOError(str(error)) from None
+            raise OSError(str(error)) from None
         return f"submitted job {job.job_id}:"
 
     def wait(self, signals: Signals) -> Iterator[tuple[SweepRun, int]]:
