@@ -11,9 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from sf.envs import describe
 from sf.envs.field_types import require
+from sf.evaluation.statistics import interval_text
+from sf.metrics.display.console import OutputConsole
 from sf.metrics.readable import number
 from sf.storage import output_file
 from sf.storage.text_files import printable
@@ -21,9 +27,6 @@ from sf.tools.commands import cli
 from sf.tools.report.outputs import require_outputs, write_json
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from sf.evaluation.play.contestants import Contestant
     from sf.evaluation.results import Evaluation
     from sf.evaluation.task import EvaluationTask
@@ -160,16 +163,7 @@ def _exploitability(task: EvaluationTask) -> dict[str, float]:
 
 
 def _print(evaluation: Evaluation, names: list[str], exploitability: dict[str, float]) -> None:
-    from rich.box import SIMPLE  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    from sf.evaluation.statistics import interval_text  # noqa: PLC0415
-    from sf.metrics.display.console import OutputConsole  # noqa: PLC0415
-
-    console = OutputConsole()
-    if not console.is_terminal:
-        console.width = _WIDTH_OF_FILES
+    console = OutputConsole.of_width(_WIDTH_OF_FILES)
     for i, name in enumerate(names):
         statistics = evaluation.statistics(i)
         label = f"{i}: {name}" if len(names) > 1 else name
@@ -186,23 +180,22 @@ def _print(evaluation: Evaluation, names: list[str], exploitability: dict[str, f
         if name in exploitability:
             table.add_row("exploitability", f"{exploitability[name]:.4f}", "exact")
         console.print(table)
-    _print_scores(evaluation, len(names), console, Table(box=SIMPLE))
+    _print_scores(evaluation, len(names), console)
     for sentence in evaluation.remarks.values():
         console.print(sentence, highlight=False, markup=False, emoji=False)
     if evaluation.num_env_faults:
         console.print(f"{evaluation.num_env_faults} environments failed and were rebuilt; their episodes do not count")
 
 
-def _print_scores(evaluation: Evaluation, num_policies: int, console: Console, table: Table) -> None:
+def _print_scores(evaluation: Evaluation, num_policies: int, console: Console) -> None:
     """Who fared how against whom, where any two have met."""
-    from sf.evaluation.statistics import interval_text  # noqa: PLC0415
-
     policies = range(num_policies)
     scores = [[evaluation.score_against(i, j) for j in policies] for i in policies]
     if num_policies == 1 or not any(any(row) for row in scores):
         return
     what = "mean score in a match of a row against a column (of how many), and win rate against all others"
     console.print(what, highlight=False)
+    table = Table(box=SIMPLE)
     for heading in ("", *map(str, policies), "win rate", "95 % interval"):
         table.add_column(heading, justify="right", overflow="fold")
     for i, row in enumerate(scores):

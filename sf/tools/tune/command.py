@@ -110,12 +110,8 @@ def _search(flags: TuneFlags, search: Search, directory: Path, end: int, launche
     from sf.tools.tune.study import FILE, open_study, rungs  # noqa: PLC0415
     from sf.tools.tune.tuner import Tuner  # noqa: PLC0415
 
-    console = OutputConsole()
-    if not console.is_terminal:
-        console.width = _WIDTH_OF_FILES
-
+    console = OutputConsole.of_width(_WIDTH_OF_FILES)
     say = console.say
-
     with said_to(say), run_lock.held(directory, flag="train_dir"), caught_signals() as signals:
         make_directory(directory)
         places = min(launcher.places, search.num_trials * len(search.seeds))

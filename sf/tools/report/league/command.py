@@ -121,9 +121,7 @@ def _run(flags: LeagueFlags) -> None:
     from sf.tools.report.league.tables import print_standings  # noqa: PLC0415
 
     require_outputs(flags.json, flags.png)
-    console = OutputConsole()
-    if not console.is_terminal:
-        console.width = _WIDTH_OF_FILES
+    console = OutputConsole.of_width(_WIDTH_OF_FILES)
     if not flags.players:
         raise ValueError("no player is named: for example sf-league zoo/connect_four random")
     if len(flags.players) == 1:
