@@ -24,6 +24,7 @@ from sf.metrics.readable import number
 from sf.storage import output_file
 from sf.storage.text_files import printable
 from sf.tools.commands import cli
+from sf.tools.commands.policy_flags import PolicyFlags
 from sf.tools.report.outputs import require_outputs, write_json
 
 if TYPE_CHECKING:
@@ -37,15 +38,12 @@ _WIDTH_OF_FILES = 120  # columns, where the output is no terminal
 
 
 @dataclass(frozen=True)
-class EvalFlags:
+class EvalFlags(PolicyFlags):
     """Which policies play, how long, and where the results go."""
 
     run: tyro.conf.Positional[Path]
     """A run directory, such as train_dir/doom_basic, a checkpoint, the folder of a policy, hf:USER/NAME, or zoo/NAME
     (docs/enjoy.md lists the zoo)."""
-
-    checkpoint: str = "latest"
-    """latest, or best: the best checkpoint of the run so far (docs/evaluation.md says by which measure)."""
 
     policy: int | None = None
     """Number of the policy to evaluate, in a run with several. Default: all of them."""
@@ -59,24 +57,15 @@ class EvalFlags:
     episodes: int = 100
     """Episodes per policy. In a match, each agent plays one."""
 
-    deterministic: bool = False
-    """Take the most probable action. false: sample actions, as in training."""
-
     exploitability: bool = False
     """Also compute the exploitability of each policy, exactly, in a game of OpenSpiel that is small enough:
     docs/openspiel.md."""
-
-    seed: int = 0
-    """Seed of environments, actions and lineups. The same command gives the same episodes."""
 
     num_workers: int | None = None
     """Processes. Default: one per core that the command may use."""
 
     num_envs_per_worker: int = 4
     """Environments that each worker steps together."""
-
-    override: tuple[str, ...] = ()
-    """Environment options to change from those of the run, for example --override doom_bot_difficulty=100."""
 
     device: Literal["cpu", "cuda"] = "cpu"
     """Device of the networks."""
@@ -87,15 +76,11 @@ class EvalFlags:
     csv: Path | None = None
     """Write the episodes to this file, one row each."""
 
-    trust: bool = False
-    """Allow importing the environment, encoder or model that a checkpoint names (module:Name). This runs their code.
-    Needed only if you have not trained with them before: docs/reliability.md."""
-
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("episodes", "num_workers", "num_envs_per_worker"):
             value = getattr(self, name)
             require(value is None or value >= 1, f"{name} is {value}: at least 1")
-        require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
 
 
 def main() -> None:

@@ -76,17 +76,13 @@ def newest_videos(directory: RunDir) -> list[Path]:
     )
     if newest is None or newest.parent.parent != directory.videos:
         return [newest] if newest else []
-    of_policies = [_newest(folder.iterdir()) for folder in _policies(directory.videos)]
+    folders = [each for each in sorted(directory.videos.iterdir()) if each.is_dir() and not each.is_symlink()]
+    of_policies = [_newest(folder.iterdir()) for folder in folders]
     fitting: list[Path] = []
     for path in of_policies:
         if path and sum(other.stat().st_size for other in (*fitting, path)) <= _LARGEST_VIDEO:
             fitting.append(path)
     return fitting
-
-
-def _policies(videos: Path) -> list[Path]:
-    """The folder of each policy."""
-    return [folder for folder in sorted(videos.iterdir()) if folder.is_dir() and not folder.is_symlink()]
 
 
 def _newest(paths: Iterable[Path]) -> Path | None:

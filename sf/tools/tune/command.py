@@ -8,7 +8,8 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
@@ -27,8 +28,7 @@ from sf.system.machine import extras
 from sf.system.messages import said_to
 from sf.system.processes.stopping import caught_signals
 from sf.tools.commands import cli
-from sf.tools.sweep.launchers import launcher as launchers
-from sf.tools.sweep.launchers.slurm_flags import SlurmFlags
+from sf.tools.sweep.launchers.launcher import LaunchFlags, make_launcher
 from sf.tools.sweep.results import ENDS
 from sf.tools.sweep.sweep_dir import make_directory, require_no_run
 from sf.tools.tune.search import Search, read_search
@@ -41,39 +41,20 @@ _WIDTH_OF_FILES = 160  # columns, where the output is no terminal
 
 
 @dataclass(frozen=True)
-class TuneFlags:
+class TuneFlags(LaunchFlags):
     """What to search, and how many trials at once."""
 
     search: tyro.conf.Positional[Path]
     """A YAML file with flags and what to search: see docs/tuning.md."""
 
-    train_dir: Path = Path("train_dir")
-    """The study and the runs go to a directory in it that is named like the file."""
-
     trials: int | None = None
     """Trials in all, those of earlier starts included. Default: what the file says, else 30."""
-
-    launcher: launchers.Name = "local"
-    """slurm: each run is a job of a SLURM cluster."""
-
-    parallel: int | None = None
-    """Runs at once. Default: the number of cores divided by the runs' num_workers, or 1 where neither the file
-    nor the preset sets it; with --launcher slurm, 8."""
 
     seed: int = 0
     """Seed of Optuna's sampler. The runs have seeds of their own, in the file."""
 
-    dry_run: bool = False
-    """Check the file, print the command of a first run, and do nothing."""
-
-    trust: bool = False
-    """true: the file may name environments, encoders and models of its own (module:Name), though you have not trained
-    with them before. They are code: docs/reliability.md."""
-
-    slurm: SlurmFlags = field(default_factory=SlurmFlags)
-
     def __post_init__(self) -> None:
-        require(self.parallel is None or self.parallel >= 1, f"parallel is {self.parallel}: at least 1")
+        super().__post_init__()
         require(self.trials is None or self.trials >= 1, f"trials is {self.trials}: at least 1")
         require(0 <= self.seed < 2**32, f"seed is {self.seed}: it must be from 0 to {2**32 - 1}")
 
@@ -92,7 +73,7 @@ def _tune(flags: TuneFlags) -> int:
     fit = _checked(search, directory, flags)
     configs = [config for _, config in fit]
     end = _end(flags.search, configs)
-    launcher = launchers.make_launcher(flags.launcher, flags.slurm, [max(configs, key=_num_workers)], flags.parallel)
+    launcher = make_launcher(flags, [max(configs, key=_num_workers)])
     added = {"num_workers": launcher.workers[0], **({TRUST: True} if flags.trust else {})}
     search = dataclasses.replace(search, added=added, num_trials=flags.trials or search.num_trials)
     if flags.dry_run:
@@ -116,16 +97,14 @@ def _search(flags: TuneFlags, search: Search, directory: Path, end: int, launche
         make_directory(directory)
         places = min(launcher.places, search.num_trials * len(search.seeds))
         study = open_study(search, directory, end, flags.seed, places)
-        complaints: set[str] = set()
+        complain = cache(say)  # each sentence once
 
         def write() -> None:
             try:
                 results.write_csv(directory / "trials.csv", study, search)
                 results.write_best(directory / "best.yaml", study, search)
             except OSError as error:  # the search goes on, and the next attempt may succeed
-                if str(error) not in complaints:
-                    say(f"the results cannot be written ({error})")
-                complaints.add(str(error))
+                complain(f"the results cannot be written ({error})")
 
         launcher.open(directory, places, say)
         num = f"{search.num_trials} trials in {directory}, {places} runs at once"

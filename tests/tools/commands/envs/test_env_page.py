@@ -14,7 +14,7 @@ from sf.envs import EnvOptions
 from sf.envs.custom.registered import registered
 from sf.envs.entries import entry_of_envs
 from sf.tools.commands.envs import command
-from sf.tools.commands.envs.random_play import play_randomly
+from sf.tools.commands.envs.page import play_randomly
 
 SECONDS = "0.05"
 
