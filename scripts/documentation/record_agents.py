@@ -29,7 +29,8 @@ def record(policy: str, images: Path = IMAGES) -> None:
     with tempfile.TemporaryDirectory() as folder:
         video = str(Path(folder, "video.mp4"))
         flags = ["--episodes", "1", "--speed", "2", "--fps", str(_FPS), "--max_seconds", str(SECONDS)]
-        subprocess.run([sys.executable, "-m", "sf.tools.commands.enjoy", policy, *flags, "--video", video], check=True)
+        enjoy = "from sf.tools.commands.entry_points import sf_enjoy; sf_enjoy()"
+        subprocess.run([sys.executable, "-c", enjoy, policy, *flags, "--video", video], check=True)
         # An episode that ends early stays on its last picture.
         filters = f"crop=iw:ih-{CAPTION_HEIGHT}:0:{CAPTION_HEIGHT},scale=-2:{_HEIGHT},"
         filters += f"tpad=stop_mode=clone:stop_duration={SECONDS}"

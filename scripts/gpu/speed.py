@@ -40,7 +40,7 @@ def measure(env: str, context: Context) -> Findings:
     path = context.folder / "layers.json"
     words = ["--layers", "simulation", "sampler", "inference", "--rounds", "1", "--seconds", str(context.seconds(20))]
     words += ["--json", str(path), "--device", context.device, *cli.arguments(flags)]
-    command = [sys.executable, "-m", "sf.tools.bench.command", *words]
+    command = [sys.executable, "-c", "from sf.tools.commands.entry_points import sf_bench; sf_bench()", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     layers: dict[str, float] = {}
     if done.returncode == 0:

@@ -19,6 +19,14 @@ class OutputConsole(Console):
         self.quiet = True
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
+    @classmethod
+    def of_width(cls, width: int) -> OutputConsole:
+        """Returns one of this many columns where the output is no terminal."""
+        console = cls()
+        if not console.is_terminal:
+            console.width = width
+        return console
+
     def say(self, what: RenderableType) -> None:
         """A line as it is, or a table. Raises nothing: the work goes on where it cannot be written."""
         text = printable(what, self.encoding) if isinstance(what, str) else what

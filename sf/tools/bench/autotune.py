@@ -25,8 +25,8 @@ class Choice(NamedTuple):
     """The result of measuring the start and the best of a climb once more."""
 
     settings: Settings
-    ratio: float | None  # to the start; None where they are the start, or it did not work
-    why: str | None = None  # they are not the best of the climb, or have no ratio
+    ratio: float | None  # to the start; None where they are the start, or nothing was measured of it
+    why: str | None = None  # they are not the best of the climb
 
 
 @dataclass
@@ -57,20 +57,12 @@ class Search:
         return best
 
     def confirm(self, start: Settings, best: Settings) -> Choice:
-        """Measure both again, in turn. Settings that do not work then are not chosen: raises ValueError where neither
-        works.
-        """
-        fps_of_start, fps_of_best = (self._fps_of(settings) for settings in (start, best))
-        if not fps_of_start and not fps_of_best:
-            raise ValueError("neither the start nor the fastest settings worked when measured again: why is above")
-        if not fps_of_best:
-            return Choice(start, None, "the fastest settings did not work when measured again: the start is left")
-        if not fps_of_start:
-            return Choice(best, None, "the start did not work when measured again: there is no ratio to it")
-        ratio = fps_of_best / fps_of_start
-        if ratio < 1.0:
-            return Choice(start, None, f"what seemed to be faster was noise ({ratio:.2f} times the start, in turn)")
-        return Choice(best, ratio)
+        """Measure both again, in turn. Raises ValueError where one of them does not work then."""
+        fps_of_start, fps_of_best = self.measure(start), self.measure(best)
+        if fps_of_best < fps_of_start:
+            why = f"what seemed to be faster was noise ({fps_of_best / fps_of_start:.2f} times the start, in turn)"
+            return Choice(start, None, why)
+        return Choice(best, fps_of_best / fps_of_start if fps_of_start else None)
 
     def _follow(self, best: Settings, name: str, factor: float) -> Settings:
         """Change one setting in one direction for as long as that helps."""
@@ -79,18 +71,15 @@ class Search:
             changed = {**best, name: value}
             if value < 1 or self._was_tried(changed):
                 break
-            fps = self._fps_of(changed)
+            try:
+                fps: float | None = self.measure(changed)
+            except ValueError:
+                fps = None
             self.trials.append((changed, fps))
             if not fps or fps < NOTABLE * (self._fps(best) or 0.0):
                 break
             best = changed
         return best
-
-    def _fps_of(self, settings: Settings) -> float | None:
-        try:
-            return self.measure(settings)
-        except ValueError:
-            return None
 
     def _was_tried(self, settings: Settings) -> bool:
         return any(dict(tried) == dict(settings) for tried, _ in self.trials)

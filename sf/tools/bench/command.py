@@ -199,7 +199,3 @@ def _print_trials(search: Search, best: Settings) -> None:
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,11 +7,7 @@ import os
 import signal
 import time
 import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from multiprocessing import connection
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
@@ -25,69 +21,50 @@ from sf.run.plan import Plan
 from sf.system.processes.creator import die_with_creator
 
 _WARMUP_S = 1.0
+_barrier: Barrier
 
 
 def simulate(plan: Plan, seconds: float) -> dict[str, Any]:
     """Frames per second (`fps`) of bare loops, one pinned process for each worker.
 
-    Where one fails, the others are ended and RuntimeError is raised with its message.
+    Where one fails, the others are ended and RuntimeError is raised.
     """
     context = multiprocessing.get_context("spawn")  # the fork server is the trainer's
-    barrier = context.Barrier(plan.num_workers)
     pinned = plan.pin_workers()
-    loops: dict[Connection, SpawnProcess] = {}  # by where its result arrives
+    barrier = context.Barrier(plan.num_workers)
     try:
-        for worker_idx in range(plan.num_workers):
-            results, end_of_child = context.Pipe(duplex=False)
-            loop = context.Process(
-                target=_run, args=(plan, worker_idx, pinned.of(worker_idx), seconds, barrier, end_of_child)
-            )
-            loop.start()
-            end_of_child.close()
-            loops[results] = loop
-        return {"fps": sum(_results(loops))}
+        with ProcessPoolExecutor(plan.num_workers, context, _begin, (barrier,)) as pool:
+            try:
+                loops = [
+                    pool.submit(_measured, plan, worker_idx, pinned.of(worker_idx), seconds)
+                    for worker_idx in range(plan.num_workers)
+                ]
+                return {"fps": sum(loop.result() for loop in as_completed(loops))}
+            except BaseException:
+                for process in multiprocessing.active_children():
+                    process.terminate()  # the pool would wait for their time
+                raise
     finally:
-        for results, loop in loops.items():
-            loop.terminate()
-            loop.join()
-            results.close()
         pinned.release()
 
 
-def _results(loops: Mapping[Connection, SpawnProcess]) -> Iterator[float]:
-    """The result of each process, in the order in which they come."""
-    waiting = dict(loops)
-    while waiting:
-        ready = connection.wait([*waiting, *(loop.sentinel for loop in waiting.values())])
-        for results, loop in list(waiting.items()):
-            if results in ready or loop.sentinel in ready:
-                del waiting[results]
-                said = _said(results, loop)
-                if isinstance(said, str):
-                    raise RuntimeError(f"the simulation failed: {said}")
-                yield said
-
-
-def _said(results: Connection, loop: SpawnProcess) -> float | str:
-    """The result of one process, or what went wrong in it."""
-    with suppress(EOFError):
-        if results.poll():
-            return results.recv()
-    loop.join()
-    return f"{loop.name} ended with exit code {loop.exitcode}"
-
-
-def _run(plan: Plan, worker_idx: int, core: int | None, seconds: float, barrier: Barrier, results: Connection) -> None:
-    """Body of a process: sends frames per second, or what went wrong."""
+def _begin(barrier: Barrier) -> None:
+    """Begins a process of the pool. barrier: where all loops wait for each other."""
+    global _barrier  # noqa: PLW0603  it can only be inherited
+    _barrier = barrier
     die_with_creator()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this process
+
+
+def _measured(plan: Plan, worker_idx: int, core: int | None, seconds: float) -> float:
+    """Frames per second of one loop."""
     try:
-        results.send(_frames_per_second(plan, worker_idx, core, seconds, barrier))
+        return _frames_per_second(plan, worker_idx, core, seconds)
     except Exception as error:
-        results.send(f"{error}\n\n{traceback.format_exc()}")
+        raise RuntimeError(f"the simulation failed: {error}\n\n{traceback.format_exc()}") from None
 
 
-def _frames_per_second(plan: Plan, worker_idx: int, core: int | None, seconds: float, barrier: Barrier) -> float:
+def _frames_per_second(plan: Plan, worker_idx: int, core: int | None, seconds: float) -> float:
     config = plan.config
     if core is not None:
         os.sched_setaffinity(0, {core})
@@ -102,7 +79,7 @@ def _frames_per_second(plan: Plan, worker_idx: int, core: int | None, seconds: f
     obs, mask = {key: list(rows) for key, rows in arrays.items()}, arrays.get(ACTION_MASK)
     result = StepResult.empty(num_actors)
     group.reset(obs)
-    barrier.wait()
+    _barrier.wait()
     start = time.perf_counter()
     measured_from, steps = 0.0, 0
     while (now := time.perf_counter() - start) < seconds + _WARMUP_S:

@@ -12,7 +12,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr
 from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar, cast
@@ -235,14 +235,10 @@ _EARLY: dict[str, dict[str, Any]] = {
 """How the flags are read that say what a run starts from."""
 
 
-@contextmanager
-def _unwrapped(args: Sequence[str]) -> Iterator[None]:
+def _unwrapped(args: Sequence[str]) -> AbstractContextManager[object]:
     """tyro breaks what it says into lines of the terminal: of its help that is wanted."""
-    if "--help" in args or "-h" in args:
-        yield
-        return
-    with mock.patch.dict(os.environ, {"COLUMNS": "100000"}):
-        yield
+    is_help = "--help" in args or "-h" in args
+    return mock.patch.dict(os.environ, {} if is_help else {"COLUMNS": "100000"})
 
 
 @contextmanager

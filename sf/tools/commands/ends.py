@@ -58,28 +58,15 @@ def exit_status() -> Iterator[None]:
     """Ends a command as `quiet_end` does, and with one sentence after an error.
 
     A ValueError, which the user can fix, ends the process with status 2, a RuntimeError with status 1, that of an
-    environment with its traceback, too. A file that is not found because the working directory was removed is one
-    sentence and status 2.
+    environment with its traceback, too.
     """
     with quiet_end():
         try:
             yield
         except ValueError as error:
             fail(str(error))
-        except FileNotFoundError:
-            if _has_working_directory():
-                raise
-            fail("the working directory was removed: change to one that exists (cd), and start again")
         except RuntimeError as error:
             end(_with_own_lines(error), FAILURE)
-
-
-def _has_working_directory() -> bool:
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def fail(message: str) -> NoReturn:

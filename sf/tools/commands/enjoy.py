@@ -17,6 +17,7 @@ from sf.envs.process_guards import keep_working_directory
 from sf.evaluation.pictures.stage import Projector, Screen
 from sf.evaluation.pictures.video import without_window
 from sf.tools.commands import cli
+from sf.tools.commands.policy_flags import PolicyFlags
 from sf.tools.commands.watched_episodes import GentleInterrupt, say_episode, say_summary, short_names
 
 if TYPE_CHECKING:
@@ -31,15 +32,12 @@ _RANGES = {"fps": (0.1, 240.0), "speed": (0.01, 10_000.0), "max_seconds": (0.1, 
 
 
 @dataclass(frozen=True)
-class EnjoyFlags:
+class EnjoyFlags(PolicyFlags):
     """Which policies play, how long, and where it is shown."""
 
     run: tyro.conf.Positional[Path]
     """A run directory, such as train_dir/doom_basic, a checkpoint, the folder of a policy, hf:USER/NAME, or zoo/NAME
     (docs/enjoy.md lists the zoo)."""
-
-    checkpoint: str = "latest"
-    """latest, or best: the best checkpoint of the run so far (docs/evaluation.md says by which measure)."""
 
     policy: int | None = None
     """Number of the policy to watch, in a run with several. Default: all of them, in turn."""
@@ -53,9 +51,6 @@ class EnjoyFlags:
     episodes: int = 4
     """Total number of episodes, or of matches. Up to nine are played side by side."""
 
-    deterministic: bool = False
-    """Take the most probable action. false: sample actions, as in training."""
-
     video: Path | None = None
     """Write to this .mp4 or .gif file instead of opening a window."""
 
@@ -68,19 +63,9 @@ class EnjoyFlags:
     max_seconds: float = 300.0
     """Maximum length of the video, in seconds. Play that goes beyond it is not recorded."""
 
-    override: tuple[str, ...] = ()
-    """Environment options to change from those of the run, for example --override doom_match_s=30."""
-
-    seed: int = 0
-    """Seed of environments and actions."""
-
-    trust: bool = False
-    """Allow importing the environment, encoder or model that a checkpoint names (module:Name). This runs their code.
-    Needed only if you have not trained with them before: docs/reliability.md."""
-
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(1 <= self.episodes <= _MOST_EPISODES, f"episodes is {self.episodes}: from 1 to {_MOST_EPISODES}")
-        require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
         for name, (least, most) in _RANGES.items():
             value = getattr(self, name)
             require(value is None or least <= value <= most, f"{name} is {value}: from {least:g} to {most:g}")
@@ -179,7 +164,3 @@ def _play(
     if goes_on and not interrupt.number:
         projector.hold(stage.panels(), _HOLD_S)
     return all_played
-
-
-if __name__ == "__main__":
-    main()

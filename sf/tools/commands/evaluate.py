@@ -11,19 +11,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from sf.envs import describe
 from sf.envs.field_types import require
+from sf.evaluation.statistics import interval_text
+from sf.metrics.display.console import OutputConsole
 from sf.metrics.readable import number
 from sf.storage import output_file
 from sf.storage.text_files import printable
 from sf.tools.commands import cli
+from sf.tools.commands.policy_flags import PolicyFlags
 from sf.tools.report.outputs import require_outputs, write_json
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from sf.evaluation.play.contestants import Contestant
     from sf.evaluation.results import Evaluation
     from sf.evaluation.task import EvaluationTask
@@ -34,15 +38,12 @@ _WIDTH_OF_FILES = 120  # columns, where the output is no terminal
 
 
 @dataclass(frozen=True)
-class EvalFlags:
+class EvalFlags(PolicyFlags):
     """Which policies play, how long, and where the results go."""
 
     run: tyro.conf.Positional[Path]
     """A run directory, such as train_dir/doom_basic, a checkpoint, the folder of a policy, hf:USER/NAME, or zoo/NAME
     (docs/enjoy.md lists the zoo)."""
-
-    checkpoint: str = "latest"
-    """latest, or best: the best checkpoint of the run so far (docs/evaluation.md says by which measure)."""
 
     policy: int | None = None
     """Number of the policy to evaluate, in a run with several. Default: all of them."""
@@ -56,24 +57,15 @@ class EvalFlags:
     episodes: int = 100
     """Episodes per policy. In a match, each agent plays one."""
 
-    deterministic: bool = False
-    """Take the most probable action. false: sample actions, as in training."""
-
     exploitability: bool = False
     """Also compute the exploitability of each policy, exactly, in a game of OpenSpiel that is small enough:
     docs/openspiel.md."""
-
-    seed: int = 0
-    """Seed of environments, actions and lineups. The same command gives the same episodes."""
 
     num_workers: int | None = None
     """Processes. Default: one per core that the command may use."""
 
     num_envs_per_worker: int = 4
     """Environments that each worker steps together."""
-
-    override: tuple[str, ...] = ()
-    """Environment options to change from those of the run, for example --override doom_bot_difficulty=100."""
 
     device: Literal["cpu", "cuda"] = "cpu"
     """Device of the networks."""
@@ -84,15 +76,11 @@ class EvalFlags:
     csv: Path | None = None
     """Write the episodes to this file, one row each."""
 
-    trust: bool = False
-    """Allow importing the environment, encoder or model that a checkpoint names (module:Name). This runs their code.
-    Needed only if you have not trained with them before: docs/reliability.md."""
-
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("episodes", "num_workers", "num_envs_per_worker"):
             value = getattr(self, name)
             require(value is None or value >= 1, f"{name} is {value}: at least 1")
-        require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
 
 
 def main() -> None:
@@ -160,16 +148,7 @@ def _exploitability(task: EvaluationTask) -> dict[str, float]:
 
 
 def _print(evaluation: Evaluation, names: list[str], exploitability: dict[str, float]) -> None:
-    from rich.box import SIMPLE  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    from sf.evaluation.statistics import interval_text  # noqa: PLC0415
-    from sf.metrics.display.console import OutputConsole  # noqa: PLC0415
-
-    console = OutputConsole()
-    if not console.is_terminal:
-        console.width = _WIDTH_OF_FILES
+    console = OutputConsole.of_width(_WIDTH_OF_FILES)
     for i, name in enumerate(names):
         statistics = evaluation.statistics(i)
         label = f"{i}: {name}" if len(names) > 1 else name
@@ -186,23 +165,22 @@ def _print(evaluation: Evaluation, names: list[str], exploitability: dict[str, f
         if name in exploitability:
             table.add_row("exploitability", f"{exploitability[name]:.4f}", "exact")
         console.print(table)
-    _print_scores(evaluation, len(names), console, Table(box=SIMPLE))
+    _print_scores(evaluation, len(names), console)
     for sentence in evaluation.remarks.values():
         console.print(sentence, highlight=False, markup=False, emoji=False)
     if evaluation.num_env_faults:
         console.print(f"{evaluation.num_env_faults} environments failed and were rebuilt; their episodes do not count")
 
 
-def _print_scores(evaluation: Evaluation, num_policies: int, console: Console, table: Table) -> None:
+def _print_scores(evaluation: Evaluation, num_policies: int, console: Console) -> None:
     """Who fared how against whom, where any two have met."""
-    from sf.evaluation.statistics import interval_text  # noqa: PLC0415
-
     policies = range(num_policies)
     scores = [[evaluation.score_against(i, j) for j in policies] for i in policies]
     if num_policies == 1 or not any(any(row) for row in scores):
         return
     what = "mean score in a match of a row against a column (of how many), and win rate against all others"
     console.print(what, highlight=False)
+    table = Table(box=SIMPLE)
     for heading in ("", *map(str, policies), "win rate", "95 % interval"):
         table.add_column(heading, justify="right", overflow="fold")
     for i, row in enumerate(scores):
@@ -250,7 +228,3 @@ def _csv(evaluation: Evaluation, names: list[str]) -> str:
         own = [names[e.policy_idx], e.match_idx, e.agent_idx, e.episode_return, e.num_steps, e.num_frames]
         writer.writerow([*own, *(e.stats.get(name, "") for name in stats)])
     return printable(text.getvalue())
-
-
-if __name__ == "__main__":
-    main()

@@ -166,7 +166,3 @@ def _address(path: Path, named: Path) -> str:
 
 def _listed(tensors: dict[str, str]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in tensors.items())
-
-
-if __name__ == "__main__":
-    main()

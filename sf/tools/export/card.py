@@ -18,6 +18,7 @@ from sf.evaluation.results import Result, win_rate
 from sf.evaluation.statistics import Statistics, interval_text
 from sf.metrics.readable import clock, number
 from sf.storage.run_dir import NOT_SAVED
+from sf.tools.report.groups import told_apart
 
 FRONT_MATTER = "---\nlibrary_name: sf-appo\n"  # every card begins with it
 
@@ -162,7 +163,7 @@ def _training(subject: Subject) -> str:
     commands = [_command(each["command"]) for each in subject.starts if isinstance(each.get("command"), str)]
     typed = "```bash\n{}\n```\n\n".format("\n".join(commands)) if commands else ""
     base = f"the preset `{preset}`" if preset else "the defaults"
-    rows = [(f"`{name}`", f"`{_value(new)}`", f"`{_value(old)}`") for name, (old, new) in changed.items()]
+    rows = [(f"`{name}`", *(f"`{each}`" for each in told_apart([new, old]))) for name, (old, new) in changed.items()]
     flags = (
         f"These settings differ from {base}:\n\n{_table(('flag', 'value', 'otherwise'), rows)}"
         if rows
@@ -228,10 +229,7 @@ def _manner(score: Score) -> str:
 
 def _command(line: str) -> str:
     """Returns what was typed, without the place where the command is installed."""
-    try:
-        first, *rest = shlex.split(line)
-    except ValueError:  # nobody typed that
-        return line
+    first, *rest = shlex.split(line)
     program = ["python", "-m", "sf"] if first.endswith("sf/__main__.py") else [Path(first).name]
     return shlex.join([*program, *rest])
 
@@ -244,13 +242,6 @@ def _hardware(start: Mapping[str, Any]) -> str:
 
 def _versions(versions: Mapping[str, Any]) -> str:
     return ", ".join(f"{package} {version}" for package, version in versions.items())
-
-
-def _value(value: Any) -> str:
-    """Returns the value as a user would type it."""
-    if isinstance(value, list | tuple):
-        return " ".join(map(str, value))
-    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

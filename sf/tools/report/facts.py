@@ -61,7 +61,7 @@ def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
             what = "last record" if silent_s <= started_s else "started"
             return Status("running", f"running, {what} {max(0.0, min(silent_s, started_s)):.0f} s ago")
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(now - silent_s))
-        return Status("ended", f"ended without a summary (killed?), last record {since}{_log_hint(run)}")
+        return Status("ended", f"ended without a summary (killed?), last record {since}; run.log has its last words")
     stopped_by = summary.get("stopped_by")
     if stopped_by == "stop_at_return":
         return Status("finished", "finished, at the return of stop_at_return")
@@ -69,7 +69,7 @@ def status(run: Run, summary: Mapping[str, Any] | None, now: float) -> Status:
         return Status("stopped", f"stopped by {stopped_by}")
     if stopped_by != FAILURE and _has_reached_its_end(run.flags, summary):
         return Status("finished", "finished")
-    return Status("ended", f"ended early: a process failed for good{_log_hint(run)}")
+    return Status("ended", "ended early: a process failed for good; run.log has its last words")
 
 
 def key_figures(run: Run, summary: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
@@ -151,11 +151,6 @@ def _recent_rate(records: Sequence[Mapping[str, float]]) -> tuple[str, str]:
     if seconds <= 0:
         return count(last.get("env_frames_per_second")), "in the last record"
     return count((recent[-1]["env_frames"] - recent[0]["env_frames"]) / seconds), "over the last minute"
-
-
-def _log_hint(run: Run) -> str:
-    """Says where the log is; empty for runs of earlier versions, which have none."""
-    return "; run.log has its last words" if run.directory.log.exists() else ""
 
 
 def _has_reached_its_end(flags: Mapping[str, Any], summary: Mapping[str, Any]) -> bool:

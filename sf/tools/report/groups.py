@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-from collections import Counter
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sf.config import Config
@@ -68,17 +67,12 @@ def group(runs: Sequence[Run], by: Sequence[str] = ()) -> list[Group]:
 
 
 def names_apart(runs: Sequence[Run]) -> list[str]:
-    """The name of each run, with as many of the folders around it as tell it from others of that name."""
-    parts = [run.directory.path.parts for run in runs]
-    depth = dict.fromkeys(range(len(runs)), 1)
-    while True:
-        shown_as = [parts[idx][-depth[idx] :] for idx in range(len(runs))]
-        num = Counter(shown_as)
-        clashing = [idx for idx, name in enumerate(shown_as) if num[name] > 1 and depth[idx] < len(parts[idx])]
-        if not clashing:
-            return [plain(str(Path(*name))) for name in shown_as]
-        for idx in clashing:
-            depth[idx] += 1
+    """The name of each run; below the folder that all are in, where two have one name."""
+    names = [run.directory.path.name for run in runs]
+    if len(set(names)) < len(names):
+        paths = [run.directory.path for run in runs]
+        names = [os.path.relpath(path, os.path.commonpath(paths)) for path in paths]
+    return [plain(name) for name in names]
 
 
 def _key(run: Run, name: str, is_named: bool) -> str:

@@ -1,12 +1,19 @@
-"""Checks the files of --json and --png before the work, and writes them after it."""
+"""Checks the files of --json and --png before the work, writes them after it, and says what they leave out."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 from sf.storage import output_file, text_files
+from sf.storage.text_files import plain
 from sf.system.machine import extras
+
+
+def warn(line: str) -> None:
+    """Says on standard error what is left out of a picture or a page."""
+    print(plain(line), file=sys.stderr)
 
 
 def require_outputs(json: Path | None, png: Path | None = None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from sf.storage.run_dir import RunDir
 from sf.storage.text_files import plain
 from sf.system.machine import extras
 from sf.tools.commands import cli
+from sf.tools.report.outputs import warn
 from sf.tools.report.runs import load
 
 _MEDIA = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
@@ -56,7 +56,7 @@ def report(flags: ReportFlags) -> Path:
     """Write the page and return its path. Raises ValueError for what the user can fix."""
     from sf.tools.report.render import render  # noqa: PLC0415  it needs the extra
 
-    run = load(flags.run, _warn)
+    run = load(flags.run, warn)
     out = flags.out or run.directory.path / "report.html"
     if out.suffix not in _SUFFIXES:
         raise ValueError(f"out is {out}: its name must end with .html")
@@ -76,17 +76,13 @@ def newest_videos(directory: RunDir) -> list[Path]:
     )
     if newest is None or newest.parent.parent != directory.videos:
         return [newest] if newest else []
-    of_policies = [_newest(folder.iterdir()) for folder in _policies(directory.videos)]
+    folders = [each for each in sorted(directory.videos.iterdir()) if each.is_dir() and not each.is_symlink()]
+    of_policies = [_newest(folder.iterdir()) for folder in folders]
     fitting: list[Path] = []
     for path in of_policies:
         if path and sum(other.stat().st_size for other in (*fitting, path)) <= _LARGEST_VIDEO:
             fitting.append(path)
     return fitting
-
-
-def _policies(videos: Path) -> list[Path]:
-    """The folder of each policy."""
-    return [folder for folder in sorted(videos.iterdir()) if folder.is_dir() and not folder.is_symlink()]
 
 
 def _newest(paths: Iterable[Path]) -> Path | None:
@@ -119,11 +115,3 @@ def data_uri(path: Path) -> str:
     if len(content) > _LARGEST_VIDEO:
         raise ValueError(f"video is {path}, which has {len(content) >> 20} MB: a page takes {_LARGEST_VIDEO >> 20} MB")
     return f"data:{_MEDIA[path.suffix]};base64,{base64.b64encode(content).decode()}"
-
-
-def _warn(line: str) -> None:
-    print(plain(line), file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,9 +10,9 @@ import tyro
 
 from sf.envs.field_types import require
 from sf.storage import output_file
-from sf.storage.text_files import plain
 from sf.system.machine import extras
 from sf.tools.commands import cli
+from sf.tools.report.outputs import warn
 from sf.tools.report.runs import load_all
 
 
@@ -65,17 +64,9 @@ def plot(flags: PlotFlags) -> None:
     if not flags.runs:
         raise ValueError("no run is named: for example sf-plot train_dir/doom_basic")
     output_file.require_writable("out", flags.out)
-    runs, ys = load_all(flags.runs, _warn), flags.y or ("mean_return",)
+    runs, ys = load_all(flags.runs, warn), flags.y or ("mean_return",)
     drawn = figure.panels(runs, flags.x, ys, flags.group_by, flags.smooth)
     style.save(figure.draw(drawn, flags.x, flags.smooth, flags.show_runs), flags.out)
     for sentence in figure.without_legend(drawn):
-        _warn(sentence)
+        warn(sentence)
     print("\n".join([*figure.results(drawn, flags.x), str(flags.out)]))
-
-
-def _warn(line: str) -> None:
-    print(plain(line), file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()

@@ -6,7 +6,8 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,6 @@ from rich.table import Table
 from rich.text import Text
 
 from sf.config.trust import TRUST, require_trusted
-from sf.envs.field_types import require
 from sf.metrics.display.console import OutputConsole
 from sf.metrics.readable import four_digits, number
 from sf.storage import run_lock
@@ -29,8 +29,7 @@ from sf.tools.commands import cli
 from sf.tools.report.curves import PLUS_MINUS
 from sf.tools.report.groups import shown
 from sf.tools.sweep.grid import SweepRun, read_sweep
-from sf.tools.sweep.launchers import launcher as launchers
-from sf.tools.sweep.launchers.slurm_flags import SlurmFlags
+from sf.tools.sweep.launchers.launcher import LaunchFlags, make_launcher
 from sf.tools.sweep.results import Result, over_seeds, points, require_same_settings, with_ends, write_csv
 from sf.tools.sweep.runner import SweepRunner
 from sf.tools.sweep.sweep_dir import make_directory, require_no_run
@@ -44,33 +43,11 @@ _WIDTH_OF_FILES = 160  # columns, where the output is no terminal
 
 
 @dataclass(frozen=True)
-class SweepFlags:
+class SweepFlags(LaunchFlags):
     """What to run, and how many at once."""
 
     sweep: tyro.conf.Positional[Path]
     """A YAML file with flags, grid and seeds: see docs/sweeps.md."""
-
-    train_dir: Path = Path("train_dir")
-    """Directory of the sweep. The runs go to a folder in it that is named after the file."""
-
-    launcher: launchers.Name = "local"
-    """slurm: each run is a job of a SLURM cluster."""
-
-    parallel: int | None = None
-    """Runs at once. Default: as many as the cores allow, given the num_workers of the runs; with --launcher slurm, all.
-    Where neither file nor preset sets num_workers, a run gets all cores, or with --parallel an equal share."""
-
-    dry_run: bool = False
-    """Print the commands and stop."""
-
-    trust: bool = False
-    """Allow the file to name environments, encoders and models of its own (module:Name). Loading them runs their
-    code. Needed only if you have not trained with them before: docs/reliability.md."""
-
-    slurm: SlurmFlags = field(default_factory=SlurmFlags)
-
-    def __post_init__(self) -> None:
-        require(self.parallel is None or self.parallel >= 1, f"parallel is {self.parallel}: at least 1")
 
 
 def main() -> None:
@@ -96,7 +73,7 @@ def _sweep(flags: SweepFlags) -> int:
     for run, config in zip(runs, configs, strict=True):
         require_same_settings(run, config, RunDir(directory / run.name), _NEW_SWEEP)
     runs = [with_ends(run, config, RunDir(directory / run.name)) for run, config in zip(runs, configs, strict=True)]
-    launcher = launchers.make_launcher(flags.launcher, flags.slurm, configs, flags.parallel)
+    launcher = make_launcher(flags, configs)
     places = min(launcher.places, len(runs))
     _require_ends(flags.sweep, runs, configs, places)
     runs = [run.with_flags(num_workers=num) for run, num in zip(runs, launcher.workers, strict=True)]
@@ -105,24 +82,18 @@ def _sweep(flags: SweepFlags) -> int:
             print(shlex.join(["sf-train", *run.arguments(directory)]))
         return 0
     launcher.require()
-    console = OutputConsole()
-    if not console.is_terminal:
-        console.width = _WIDTH_OF_FILES
-
+    console = OutputConsole.of_width(_WIDTH_OF_FILES)
     say = console.say
-
     with said_to(say), run_lock.held(directory, flag="train_dir"), caught_signals() as signals:
         make_directory(directory)
         with Live(console=console, auto_refresh=False, transient=True) as live:
-            csv_errors: set[str] = set()
+            complain = cache(say)  # each sentence once
 
             def show(results: Sequence[Result]) -> None:
                 try:
                     write_csv(directory / "results.csv", results)
                 except OSError as error:  # the runs go on, and the next attempt may succeed
-                    if str(error) not in csv_errors:
-                        say(f"results.csv cannot be written ({error})")
-                    csv_errors.add(str(error))
+                    complain(f"results.csv cannot be written ({error})")
                 if console.is_terminal:
                     with suppress(OSError):  # the terminal is gone
                         live.update(_progress(results), refresh=True)
@@ -199,7 +170,3 @@ def results_table(results: Sequence[Result]) -> Table:
 def _score(results: Sequence[Result]) -> float:
     s = over_seeds(results, "mean_return")
     return float("-inf") if s is None else s[0]
-
-
-if __name__ == "__main__":
-    main()

@@ -104,18 +104,13 @@ def read_sweep(path: Path) -> list[SweepRun]:
         point = dict(zip(grid, values, strict=True))
         for seed in seeds:
             all_flags = checked(Config, {**flags, **point, "seed": seed}, str(path))
-            require_values(path, all_flags)
             runs.append(SweepRun(_name(point, seed), point, seed, all_flags))
-    by_flags: dict[str, SweepRun] = {}
     by_name: dict[str, SweepRun] = {}
     for run in runs:
-        other = by_flags.setdefault(json.dumps(run.flags, sort_keys=True, default=str), run)
-        if other is not run:  # as with 1e-3, which YAML takes for text, and 0.001
-            raise ValueError(f"{path}: {other.name} and {run.name} are the same run: name each value once")
         if by_name.setdefault(run.name, run) is not run:
             raise ValueError(
                 f"{path}: two combinations would share the directory {run.name}, in whose name characters such as / "
-                "are dashes: give each a file of its own"
+                "are dashes: name each value once, or give each a file of its own"
             )
     return runs
 
@@ -130,13 +125,6 @@ def read_yaml(path: Path, keys: Sequence[str]) -> dict[str, Any]:
     return sweep
 
 
-def require_values(path: Path, flags: Mapping[str, Any]) -> None:
-    """Raises ValueError for a value that sf-train would take for another flag."""
-    for name, value in flags.items():
-        if any(word.startswith("--") for word in cli.words(value)):
-            raise ValueError(f"{path}: {name} is {reprlib.repr(value)}: a value cannot begin with --, as a flag does")
-
-
 def mapping(path: Path, sweep: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Raises ValueError where what is under `key` is no mapping of flags."""
     found = {} if sweep.get(key) is None else sweep[key]
@@ -149,15 +137,12 @@ def seeds_of(path: Path, seeds: Any) -> Sequence[int]:
     """A number of seeds stands for those from 0 on. Raises ValueError for one that is there twice, or is no seed."""
     if type(seeds) is int and 1 <= seeds <= MAX_RUNS:
         return range(seeds)
-    if not isinstance(seeds, list) or not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
+    are_whole = isinstance(seeds, list) and bool(seeds) and all(type(seed) is int for seed in seeds)
+    if not are_whole or min(seeds) < 0 or max(seeds) > _MAX_SEED or len(set(seeds)) < len(seeds):
         raise ValueError(
-            f"{path}: seeds is {reprlib.repr(seeds)}: it must be how many, from 1 to {MAX_RUNS}, or a list of whole "
-            "numbers from 0 on"
+            f"{path}: seeds is {reprlib.repr(seeds)}: it must be how many, from 1 to {MAX_RUNS}, or a list of "
+            f"different whole numbers from 0 to {_MAX_SEED}"
         )
-    if max(seeds) > _MAX_SEED:
-        raise ValueError(f"{path}: seeds is {reprlib.repr(seeds)}: each must be from 0 to {_MAX_SEED}")
-    if len(set(seeds)) < len(seeds):
-        raise ValueError(f"{path}: seeds is {reprlib.repr(seeds)}: name each seed once")
     return seeds
 
 

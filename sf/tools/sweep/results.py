@@ -20,7 +20,7 @@ from sf.tools.report.curves import mean_over_runs
 from sf.tools.report.groups import NOT_THE_EXPERIMENT, shown
 from sf.tools.sweep.grid import SweepRun
 
-_ENDS = ("train_for_env_steps", "train_for_env_frames", "train_for_seconds", "stop_at_return")
+ENDS = ("train_for_env_steps", "train_for_env_frames", "train_for_seconds", "stop_at_return")
 # Between two starts of a sweep: it may go on with other ends, on another machine, watched in another way.
 _MAY_CHANGE = NOT_THE_EXPERIMENT - {"config", "seed"} | {"num_workers"}
 
@@ -80,7 +80,7 @@ def with_ends(run: SweepRun, config: Config, run_dir: RunDir) -> SweepRun:
     config: what the flags of the run come to.
     """
     saved, today = run_dir.saved_flags() or {}, config.flat()
-    return run.with_flags(**{name: today[name] for name in _ENDS if name in saved and saved[name] != today[name]})
+    return run.with_flags(**{name: today[name] for name in ENDS if name in saved and saved[name] != today[name]})
 
 
 def is_done(run: SweepRun, run_dir: RunDir) -> bool:
@@ -89,7 +89,7 @@ def is_done(run: SweepRun, run_dir: RunDir) -> bool:
     A run that was stopped or killed just after it had saved its last step has ended as well: it cannot go on.
     """
     summary, saved = run_dir.saved_summary() or {}, run_dir.saved_flags() or {}
-    ends_the_same = all(name not in _ENDS or saved.get(name) == value for name, value in run.flags.items())
+    ends_the_same = all(name not in ENDS or saved.get(name) == value for name, value in run.flags.items())
     if summary and summary.get("stopped_by") in (None, "stop_at_return") and ends_the_same:
         return True
     flags = {**saved, **run.flags}

@@ -77,7 +77,7 @@ class SweepRunner:
         try:
             done = self._launcher.start(run)
         except OSError as error:
-            if isinstance(error, BlockingIOError) and self._refusals.may_wait(f"{run.name} waits ({error})"):
+            if self._refusals.may_wait(f"{run.name} waits ({error})"):
                 return False
             self._states[run.name] = "failed"
             self._say(f"failed {run.name}: it cannot be started ({error})")

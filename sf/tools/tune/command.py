@@ -8,7 +8,8 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
@@ -27,53 +28,33 @@ from sf.system.machine import extras
 from sf.system.messages import said_to
 from sf.system.processes.stopping import caught_signals
 from sf.tools.commands import cli
-from sf.tools.sweep.launchers import launcher as launchers
-from sf.tools.sweep.launchers.slurm_flags import SlurmFlags
+from sf.tools.sweep.launchers.launcher import LaunchFlags, make_launcher
+from sf.tools.sweep.results import ENDS
 from sf.tools.sweep.sweep_dir import make_directory, require_no_run
-from sf.tools.tune.combinations import Combinations, try_combinations
 from sf.tools.tune.search import Search, read_search
 
 if TYPE_CHECKING:
-    from sf.config import Config
+    from sf.tools.sweep.grid import SweepRun
     from sf.tools.sweep.launchers.launcher import Launcher
 
 _WIDTH_OF_FILES = 160  # columns, where the output is no terminal
 
 
 @dataclass(frozen=True)
-class TuneFlags:
+class TuneFlags(LaunchFlags):
     """What to search, and how many trials at once."""
 
     search: tyro.conf.Positional[Path]
     """A YAML file with flags and what to search: see docs/tuning.md."""
 
-    train_dir: Path = Path("train_dir")
-    """The study and the runs go to a directory in it that is named like the file."""
-
     trials: int | None = None
     """Trials in all, those of earlier starts included. Default: what the file says, else 30."""
-
-    launcher: launchers.Name = "local"
-    """slurm: each run is a job of a SLURM cluster."""
-
-    parallel: int | None = None
-    """Runs at once. Default: the number of cores divided by the runs' num_workers, or 1 where neither the file
-    nor the preset sets it; with --launcher slurm, 8."""
 
     seed: int = 0
     """Seed of Optuna's sampler. The runs have seeds of their own, in the file."""
 
-    dry_run: bool = False
-    """Check the file, print the command of a first run, and do nothing."""
-
-    trust: bool = False
-    """true: the file may name environments, encoders and models of its own (module:Name), though you have not trained
-    with them before. They are code: docs/reliability.md."""
-
-    slurm: SlurmFlags = field(default_factory=SlurmFlags)
-
     def __post_init__(self) -> None:
-        require(self.parallel is None or self.parallel >= 1, f"parallel is {self.parallel}: at least 1")
+        super().__post_init__()
         require(self.trials is None or self.trials >= 1, f"trials is {self.trials}: at least 1")
         require(0 <= self.seed < 2**32, f"seed is {self.seed}: it must be from 0 to {2**32 - 1}")
 
@@ -89,16 +70,14 @@ def _tune(flags: TuneFlags) -> int:
     directory = flags.train_dir / flags.search.stem
     require_no_run(directory, flags.search)
     search = read_search(flags.search)
-    combinations = _checked(search, directory, flags)
-    configs = combinations.configs
+    fit = _checked(search, directory, flags)
+    configs = [config for _, config in fit]
     end = _end(flags.search, configs)
-    if combinations.why_not_all is not None:
-        print(combinations.why_not_all, file=sys.stderr, flush=True)
-    launcher = launchers.make_launcher(flags.launcher, flags.slurm, [max(configs, key=_num_workers)], flags.parallel)
+    launcher = make_launcher(flags, [max(configs, key=_num_workers)])
     added = {"num_workers": launcher.workers[0], **({TRUST: True} if flags.trust else {})}
     search = dataclasses.replace(search, added=added, num_trials=flags.trials or search.num_trials)
     if flags.dry_run:
-        print(shlex.join(["sf-train", *search.runs(0, combinations.points[0])[0].arguments(directory)]))
+        print(shlex.join(["sf-train", *search.runs(0, fit[0][0].point)[0].arguments(directory)]))
         return 0
     extras.require("tune", "optuna", "matplotlib", purpose="a search")
     if search.sampler == "gp" and find_spec("scipy") is None:
@@ -112,26 +91,20 @@ def _search(flags: TuneFlags, search: Search, directory: Path, end: int, launche
     from sf.tools.tune.study import FILE, open_study, rungs  # noqa: PLC0415
     from sf.tools.tune.tuner import Tuner  # noqa: PLC0415
 
-    console = OutputConsole()
-    if not console.is_terminal:
-        console.width = _WIDTH_OF_FILES
-
+    console = OutputConsole.of_width(_WIDTH_OF_FILES)
     say = console.say
-
     with said_to(say), run_lock.held(directory, flag="train_dir"), caught_signals() as signals:
         make_directory(directory)
         places = min(launcher.places, search.num_trials * len(search.seeds))
         study = open_study(search, directory, end, flags.seed, places)
-        complaints: set[str] = set()
+        complain = cache(say)  # each sentence once
 
         def write() -> None:
             try:
                 results.write_csv(directory / "trials.csv", study, search)
                 results.write_best(directory / "best.yaml", study, search)
             except OSError as error:  # the search goes on, and the next attempt may succeed
-                if str(error) not in complaints:
-                    say(f"the results cannot be written ({error})")
-                complaints.add(str(error))
+                complain(f"the results cannot be written ({error})")
 
         launcher.open(directory, places, say)
         num = f"{search.num_trials} trials in {directory}, {places} runs at once"
@@ -154,14 +127,32 @@ def _search(flags: TuneFlags, search: Search, directory: Path, end: int, launche
         return int(not results.ranked(study))
 
 
-def _checked(search: Search, directory: Path, flags: TuneFlags) -> Combinations:
-    """Raises ValueError where a bound or a choice is no value of its flag, or most values do not go together."""
+def _checked(search: Search, directory: Path, flags: TuneFlags) -> list[tuple[SweepRun, Config]]:
+    """Returns runs that between them have every bound and choice, with their configurations. Says which cannot run.
+
+    Raises ValueError if none can, or if they would end differently: trials are compared by what they have reached.
+    """
+    fit: list[tuple[SweepRun, Config]] = []
+    refusals: list[str] = []
+    trust = {TRUST: True} if flags.trust else {}
     for run in search.examples():
         require_trusted(checked(Config, run.flags, str(flags.search)), flags.search, flags.trust)
-    trust = {TRUST: True} if flags.trust else {}
-    return try_combinations(
-        search, flags.search, lambda point: search.runs(0, point)[0].with_flags(**trust).configured(directory)
-    )
+        try:
+            fit.append((run, run.with_flags(**trust).configured(directory)))
+        except ValueError as error:
+            refusals.append(f"{flags.search}: {error}")
+    if not fit:
+        raise ValueError(refusals[0])
+    for refusal in refusals:
+        print(f"{refusal}: where values do not go together, others are drawn", file=sys.stderr, flush=True)
+    for name in ENDS:
+        ends = list(dict.fromkeys(getattr(config.run, name) for _, config in fit))
+        if len(ends) > 1:
+            raise UsageError(
+                f"{flags.search}: {name} is {ends[0]} in some runs and {ends[1]} in others, so trials would be "
+                "compared after unlike numbers of env steps: set one value under flags"
+            )
+    return fit
 
 
 def _num_workers(config: Config) -> float:
@@ -171,19 +162,11 @@ def _num_workers(config: Config) -> float:
 
 
 def _end(path: Path, configs: Sequence[Config]) -> int:
-    """Env steps of a run. Raises UsageError where runs have no end, or one that depends on their speed alone, or
-    different ones."""
-    if not configs[0].run.ends_by_steps:
+    """Env steps of a run. Raises UsageError where it has no end, or one that depends on its speed alone."""
+    run, environment = configs[0].run, configs[0].environment
+    if not run.ends_by_steps:
         raise UsageError(
             f"{path}: a run has no end in env steps, by which trials are compared: set train_for_env_steps under flags"
         )
-    kinds = {(config.run.env, config.environment.env_frameskip): config for config in configs}
     with redirect_stdout(StringIO()):  # what environments have to say is said by the runs
-        frameskips = [envs.describe(config.run.env, config.environment).frameskip for config in kinds.values()]
-    ends = [configs[0].run.target_env_steps(frameskip) for frameskip in dict.fromkeys(frameskips)]
-    if len(set(ends)) > 1:
-        raise UsageError(
-            f"{path}: train_for_env_frames is {ends[0]} env steps in some runs and {ends[1]} in others, by their "
-            "frameskip, so trials would be compared after unlike numbers of them: set train_for_env_steps under flags"
-        )
-    return ends[0]
+        return run.target_env_steps(envs.describe(run.env, environment).frameskip)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.envs.field_types import checked
 from sf.storage.run_records import is_number
-from sf.tools.sweep.grid import SweepRun, mapping, read_yaml, require_free_flag, require_values, seeds_of
+from sf.tools.sweep.grid import SweepRun, mapping, read_yaml, require_free_flag, seeds_of
 
 if TYPE_CHECKING:
     import optuna
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 _KEYS = ("flags", "search", "trials", "seeds", "objective", "direction", "sampler", "pruner")
 _RANGE_KEYS = ("low", "high", "log", "step")
 _MOST_TRIALS = 100_000
-_ROUNDING = 1e-9  # of a number of steps
 
 Sampler = Literal["tpe", "random", "gp"]
 Pruner = Literal["median", "hyperband", "none"]
@@ -60,18 +58,6 @@ class Range:
         """Values that the flag has to take."""
         return [int(self.low), int(self.high)] if self.is_whole else [self.low, self.high]
 
-    def draw(self, rng: random.Random) -> Any:
-        """Draws a value without what a sampler has learned."""
-        if self.log:
-            value = math.exp(rng.uniform(math.log(self.low), math.log(self.high)))
-            return round(value) if self.is_whole else min(max(value, self.low), self.high)
-        step = self.step or (1.0 if self.is_whole else None)
-        if step is None:
-            return rng.uniform(self.low, self.high)
-        num_steps = math.floor((self.high - self.low) / step + _ROUNDING)
-        value = self.low + step * rng.randint(0, num_steps)
-        return int(value) if self.is_whole else value
-
 
 @dataclass(frozen=True)
 class Choices:
@@ -87,9 +73,6 @@ class Choices:
     @property
     def examples(self) -> list[Any]:
         return list(self.values)
-
-    def draw(self, rng: random.Random) -> Any:
-        return rng.choice(self.values)
 
 
 @dataclass(frozen=True)
@@ -113,14 +96,6 @@ class Search:
     def suggest(self, trial: optuna.trial.BaseTrial) -> dict[str, Any]:
         """The flags that this trial chooses."""
         return {name: values.suggest(trial, name) for name, values in self.space.items()}
-
-    def draw(self, rng: random.Random) -> dict[str, Any]:
-        """The same without what a sampler has learned."""
-        return {name: values.draw(rng) for name, values in self.space.items()}
-
-    def stored(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns what a study calls these values."""
-        return {name: _storable(value) for name, value in chosen.items()}
 
     def runs(self, number: int, chosen: Mapping[str, Any]) -> list[SweepRun]:
         """The runs of trial `number`."""
@@ -161,7 +136,6 @@ def read_search(path: Path) -> Search:
         require_free_flag(path, name)
         if name in flags and name in space:
             raise UsageError(f"{path}: {name} is under flags and under search: leave it out of one of them")
-    require_values(path, flags)
     num_trials, objective = found.get("trials", 30), found.get("objective", "mean_return")
     if type(num_trials) is not int or not 1 <= num_trials <= _MOST_TRIALS:
         raise UsageError(
@@ -184,8 +158,6 @@ def read_search(path: Path) -> Search:
 def _values(path: Path, name: str, found: Any) -> Range | Choices:
     if isinstance(found, list) and found:
         values = tuple(checked(Config, {name: value}, str(path))[name] for value in found)
-        for value in values:
-            require_values(path, {name: value})
         if len({_storable(value) for value in values}) < len(values):
             raise UsageError(f"{path}: {name} under search has a value twice: name each once")
         return Choices(values)

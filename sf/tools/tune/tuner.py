@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import random
 import signal
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +28,7 @@ from sf.tools.tune.curve import Curve
 from sf.tools.tune.search import Search
 
 _MOST_SAMPLED = 10  # trials in a row that cannot run, before one is drawn at random: a sampler may insist
-_MOST_DRAWN = 1000  # at random; most can run when a search begins
+_MOST_UNFIT = 200  # in a row, before the search ends
 
 
 @dataclass
@@ -73,6 +72,7 @@ class Tuner:
         self._show = show
         self._open = [self._opened(trial) for trial in studies.unfinished(study)]
         self._num_asked = studies.num_asked(study)
+        self._at_random = optuna.samplers.RandomSampler(seed=self._num_asked)
         self._num_unfit = 0  # trials in a row whose flags do not go together
         self._refusals = Refusals(launcher, say)
         if self._num_asked:
@@ -126,18 +126,13 @@ class Tuner:
 
     def _asked(self) -> _Trial:
         """A new one, drawn at random where the sampler has chosen what does not go together time and again."""
-        if self._num_unfit >= _MOST_SAMPLED:
-            self._study.enqueue_trial(self._search.stored(self._fit_point()))
-        return self._opened(self._study.ask())
-
-    def _fit_point(self) -> dict[str, Any]:
-        rng = random.Random(self._num_asked)
-        for _ in range(_MOST_DRAWN):
-            point = self._search.draw(rng)
-            why_unfit = self._why_unfit(self._search.runs(0, point)[0])
-            if why_unfit is None:
-                return point
-        raise UsageError(f"none of {_MOST_DRAWN} combinations of values can run: {why_unfit}")
+        if self._num_unfit < _MOST_SAMPLED:
+            return self._opened(self._study.ask())
+        sampler, self._study.sampler = self._study.sampler, self._at_random
+        try:
+            return self._opened(self._study.ask())
+        finally:
+            self._study.sampler = sampler
 
     def _why_unfit(self, run: SweepRun) -> str | None:
         """Returns what sf-train would say of flags that do not go together."""
@@ -154,6 +149,8 @@ class Tuner:
         self._open.remove(trial)
         studies.tell_unfit(self._study, trial.trial, why)
         self._say(f"trial {trial.trial.number}: its values do not go together, so others are drawn ({why})")
+        if self._num_unfit == _MOST_UNFIT:
+            raise UsageError(f"none of {_MOST_UNFIT} combinations of values can run: {why}")
 
     def _require_same_settings(self, run: SweepRun) -> None:
         """Raises UsageError if the run that is there is one of another study."""

@@ -55,8 +55,6 @@ def test_what_does_not_work_never_wins():
     assert search(lambda _: 0.0).climb(START, TUNED) == START
     with pytest.raises(ValueError, match="no room"):
         search(failing).climb(START, TUNED)
-    with pytest.raises(ValueError, match="neither the start nor the fastest"):
-        search(failing).confirm(START, {**START, "num_workers": 4})
 
 
 def test_it_ends_when_its_time_is_up():
@@ -66,24 +64,14 @@ def test_it_ends_when_its_time_is_up():
     assert machine(best) == max(fps for _, fps in found.trials)
 
 
-@pytest.mark.parametrize(
-    ("fps_of_start", "fps_of_best", "chosen", "why"),
-    [
-        (1000.0, None, "start", "the fastest settings did not work"),
-        (1000.0, 900.0, "start", "what seemed to be faster was noise (0.90 times"),
-        (None, 1000.0, "best", "the start did not work"),
-    ],
-)
-def test_what_fails_or_is_slower_when_it_is_measured_again_is_not_recommended(fps_of_start, fps_of_best, chosen, why):
+def test_what_is_slower_when_it_is_measured_again_is_not_recommended():
     best = {**START, "num_workers": 4}
-
-    def measure(settings):
-        return (fps_of_start if settings == START else fps_of_best) or failing(settings)
-
     assert search(machine).confirm(START, best) == (best, pytest.approx(2**0.5), None)  # in turn
-    choice = search(measure).confirm(START, best)
-    assert choice[:2] == ({"start": START, "best": best}[chosen], None)
-    assert choice.why.startswith(why)
+    settings, ratio, why = search(lambda settings: 900.0 if settings == best else 1000.0).confirm(START, best)
+    assert (settings, ratio) == (START, None)
+    assert why.startswith("what seemed to be faster was noise (0.90 times")
+    with pytest.raises(ValueError, match="no room"):
+        search(failing).confirm(START, best)
 
 
 def test_the_start_is_what_the_run_would_be():

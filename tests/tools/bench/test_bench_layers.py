@@ -26,7 +26,7 @@ def quick(request, monkeypatch):
     ("fault", "said"),
     [
         pytest.param("raise", "toy_faulty was asked to fail\n\nTraceback", marks=pytest.mark.long),
-        ("kill", "ended with exit code -9"),
+        ("kill", "terminated abruptly"),
     ],
 )
 def test_one_process_that_fails_ends_the_others_and_is_heard(fault, said, tmp_path):

@@ -97,25 +97,3 @@ def test_nothing_is_left_for_python_to_complain_about_at_its_end(is_full, unbuff
 def test_a_broken_pipe_of_another_kind_is_an_error(capsys):
     with pytest.raises(BrokenPipeError), ends.quiet_end():
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
-
-
-def test_a_working_directory_that_was_removed_is_one_sentence(tmp_path):
-    (tmp_path / "gone").mkdir()
-    words = ["--env", "toy_bandit", "--device", "cpu", "--train_for_env_steps", "1"]
-    words += ["--train_dir", str(tmp_path / "runs")]
-    done = subprocess.run(
-        ["bash", "-c", 'rmdir "$PWD"; exec "$@"', "-", sys.executable, "-c", code_of("sf-train"), *words],
-        cwd=tmp_path / "gone",
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "working directory was removed" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
-def test_a_missing_file_is_not_blamed_on_the_working_directory():
-    with pytest.raises(FileNotFoundError, match="missing"), ends.exit_status():
-        open("missing")  # noqa: SIM115

@@ -60,4 +60,4 @@ def test_runs_of_one_name_are_told_apart_by_their_folders():
         return Run(RunDir(Path(path)), {"experiment": Path(path).name}, [])
 
     runs = [placed("/x/a/doom"), placed("/x/b/doom"), placed("/y/b/doom"), placed("/x/other")]
-    assert list(labels(runs, ["experiment"])) == ["a/doom", "x/b/doom", "y/b/doom", "other"]
+    assert list(labels(runs, ["experiment"])) == ["x/a/doom", "x/b/doom", "y/b/doom", "x/other"]

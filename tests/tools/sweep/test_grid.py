@@ -71,7 +71,6 @@ def test_a_long_value_has_a_name_that_file_systems_take(tmp_path):
         ("flags: {env: a, 1: 2}", "flags must be a mapping of flag names"),
         ("flags: {env: a, gamma: 0.9}\ngrid: {gamma: [0.8]}", "leave it out of one"),
         ("flags: {env: a}\ngrid: {gamma: [0.9, 0.9]}", "gamma=0.9_seed=0"),
-        ("flags: {env: a}\ngrid: {learning_rate: [1e-3, 0.001]}", "learning_rate=1e-3_seed=0 and learning_rate=0.001"),
         ("flags: {env: a}\ngrid: {doom_map: [a/b, a-b]}", "share the directory doom_map=a-b_seed=0"),
         *((f"flags: {{env: a}}\nseeds: {seeds}", "seeds is") for seeds in SEEDS),
         ("", "mapping with the keys"),

@@ -21,7 +21,8 @@ SMALL = "num_workers: 1, num_envs_per_worker: 2, batch_size: 64, rollout: 8, dev
 
 
 def command(path, *flags):
-    return [sys.executable, "-m", "sf.tools.sweep.command", str(path / "small.yaml"), "--train_dir", str(path), *flags]
+    program = "from sf.tools.commands.entry_points import sf_sweep; sf_sweep()"
+    return [sys.executable, "-c", program, str(path / "small.yaml"), "--train_dir", str(path), *flags]
 
 
 def write(path, text):
@@ -138,9 +139,8 @@ def test_runs_at_once_have_cores_of_their_own_and_stop_with_the_sweep(tmp_path):
         if sum(line.startswith("started") for line in lines) == 2:
             break
     pids = processes.alive_below(process.pid)
-    cores_of_runs = [
-        os.sched_getaffinity(each.pid) for each in processes.below(process.pid) if each.parent == process.pid
-    ]
+    children = [each.pid for each in processes.below(process.pid) if each.parent == process.pid]
+    cores_of_runs = [cores for pid in children if (cores := os.sched_getaffinity(pid)) != os.sched_getaffinity(0)]
     process.send_signal(signal.SIGINT)
     output = "".join(lines) + process.stdout.read()
     assert process.wait(60) == 128 + signal.SIGINT

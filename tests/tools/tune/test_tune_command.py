@@ -72,16 +72,12 @@ def written(path, change, *flags):
     return [path / "tune.yaml", "--train_dir", path, *flags]
 
 
-CARTPOLE = {"env": "CartPole-v1", "train_for_env_frames": 600}
-
-
 @pytest.mark.parametrize(
     ("change", "flags", "message"),
     [
-        ({"search": {"gamma": [0.9, 2.0]}}, [], "tune.yaml: gamma is 2.0"),
+        ({"search": {"gamma": [1.5, 2.0]}}, [], "tune.yaml: gamma is 1.5"),
         ({"flags": {"env": "toy_bandit"}}, [], "a run has no end in env steps"),
         ({"search": {"stop_at_return": [0.5, None]}}, [], "stop_at_return is 0.5 in some"),
-        ({"flags": CARTPOLE, "search": {"env_frameskip": [1, 2]}}, [], "train_for_env_frames is 600 env steps in some"),
         ({"sampler": "gp"}, [], "the sampler gp needs scipy"),
         ({}, ["--trials", "0"], "trials is 0"),
     ],
@@ -107,10 +103,19 @@ def test_a_directory_that_another_start_or_a_run_has_is_refused(tmp_path, status
 
 def test_a_dry_run_prints_a_command_and_leaves_nothing(tmp_path, status_of, capsys):
     assert status_of(command.main, *written(tmp_path, {}, "--dry_run", "true")) == 0
-    printed = capsys.readouterr().out
-    assert printed.startswith("sf-train ")
-    assert "--env toy_bandit" in printed
+    printed = capsys.readouterr()
+    assert printed.out.startswith("sf-train ")
+    assert "--env toy_bandit" in printed.out
+    assert printed.err == ""
     assert not (tmp_path / "tune").exists()
+
+
+def test_bounds_and_choices_that_cannot_run_are_said(tmp_path, status_of, capsys):
+    words = written(tmp_path, {"search": {"gamma": [2.0, 0.9]}}, "--dry_run", "true")
+    assert status_of(command.main, *words) == 0
+    printed = capsys.readouterr()
+    assert "--gamma 0.9" in printed.out
+    assert "tune.yaml: gamma is 2.0" in printed.err
 
 
 @pytest.mark.parametrize(

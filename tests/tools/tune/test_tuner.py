@@ -289,7 +289,7 @@ def test_values_that_do_not_go_together_are_drawn_anew_and_do_not_count(tmp_path
 
 
 def test_where_no_values_go_together_the_search_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(tuner, "_MOST_DRAWN", 20)
+    monkeypatch.setattr(tuner, "_MOST_UNFIT", 20)
     flags = {"env": "toy_bandit", "num_workers": 1, "train_for_env_steps": END}
     hunt = Hunt(tmp_path, flags=flags, search={"rollout": [48], "batch_size": [256, 320]})
     with pytest.raises(UsageError, match="none of 20 combinations"):

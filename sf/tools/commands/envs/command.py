@@ -5,7 +5,6 @@ Only what was asked for is described: without a pattern, or where very many matc
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -89,11 +88,7 @@ def main() -> None:
         list(_with_values(sys.argv[1:])),
     )
     with cli.exit_status():
-        try:
-            _list(flags)
-            sys.stdout.flush()
-        except BrokenPipeError:  # whoever reads has seen enough: sf-envs | head
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _list(flags)
 
 
 def _with_values(args: Sequence[str]) -> Iterator[str]:
@@ -205,7 +200,3 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     for row in (header, *rows):
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-if __name__ == "__main__":
-    main()

@@ -24,7 +24,7 @@ from sf.envs.errors import summary
 from sf.envs.family import Family
 from sf.envs.libraries import gymnasium as gymnasium_ids
 from sf.envs.libraries.gymnasium import WRAPPERS_OF_OLD_IDS
-from sf.envs.libraries.packages import PACKAGES, Package, users_of_gymnasium
+from sf.envs.libraries.packages import PACKAGES, users_of_gymnasium
 from sf.metrics.display.console import OutputConsole
 from sf.tools.commands.envs.descriptions import silence
 
@@ -136,12 +136,12 @@ def _sources() -> Iterator[tuple[str, Callable[[], Iterable[str]]]]:
     for family in of_families:
         yield str(family.package), partial(_listed_of, family)
     for package in PACKAGES:
-        yield package.module, partial(_imported, package)
+        yield package.module, partial(_imported, package.module, package.classes)
     for name, module in _MATCHES.items():
         yield name, partial(_matches_in, module)
     known = {*_MATCHES, *(package.module for package in PACKAGES), *(family.package for family in of_families)}
     for module in users_of_gymnasium() - known:
-        yield module, partial(_imported_alone, module)
+        yield module, partial(_imported, module)
 
 
 def _tried(env_ids: Callable[[], Iterable[str]]) -> tuple[list[str], str | None]:
@@ -170,15 +170,10 @@ def _listed_of(family: Family) -> Iterable[str]:
     return family.listed(family.env_ids()) if family.env_ids is not None else ()
 
 
-def _imported(package: Package) -> Iterable[str]:
+def _imported(module: str, env_ids: Iterable[str] = ()) -> Iterable[str]:
     """Those that come into Gymnasium's registry are found there."""
-    importlib.import_module(package.module)
-    return package.classes
-
-
-def _imported_alone(module: str) -> Iterable[str]:
     importlib.import_module(module)
-    return ()
+    return env_ids
 
 
 def _matches_in(package: str) -> list[str]:

@@ -18,6 +18,7 @@ from sf.tools.commands import cli
 from sf.tools.commands.play.console import Console
 from sf.tools.commands.play.keys import Keyboard
 from sf.tools.commands.play.window import Window
+from sf.tools.commands.policy_flags import PolicyFlags
 from sf.tools.commands.watched_episodes import GentleInterrupt, say_summary
 from sf.tools.report.outputs import require_outputs, write_json
 
@@ -29,7 +30,7 @@ _MOST_EPISODES = 10_000
 
 
 @dataclass(frozen=True)
-class PlayFlags:
+class PlayFlags(PolicyFlags):
     """What is played, against whom, and how fast."""
 
     env: tyro.conf.Positional[str]
@@ -63,31 +64,15 @@ class PlayFlags:
     env_wrappers: tuple[str, ...] = ()
     """As in sf-train. With a run, they replace its own."""
 
-    override: tuple[str, ...] = ()
-    """Other environment options, for example --override env_frameskip=1."""
-
-    checkpoint: str = "latest"
-    """latest, or best: the best checkpoint of a run so far (docs/evaluation.md says by which measure)."""
-
     policy: int | None = None
     """Number of the policy to play against, in a run with several. Default: all of them, in turn."""
-
-    deterministic: bool = False
-    """Policies take their most probable action. false: they sample actions, as in training."""
-
-    seed: int = 0
-    """Seed of the environment, and of the actions of the others."""
 
     json: Path | None = None
     """Write the episodes, and your mean return and win rate, to this file."""
 
-    trust: bool = False
-    """Allow importing the environment, encoder or model that a checkpoint names (module:Name). This runs their code.
-    Needed only if you have not trained with them before: docs/reliability.md."""
-
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(1 <= self.episodes <= _MOST_EPISODES, f"episodes is {self.episodes}: from 1 to {_MOST_EPISODES}")
-        require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
         require(self.fps is None or 0.1 <= self.fps <= 240.0, f"fps is {self.fps}: from 0.1 to 240")
 
 
@@ -147,7 +132,3 @@ def _result(flags: PlayFlags, game: Game, played: list[Played]) -> dict[str, Any
         "win_rate": won and won.mean,
         "episodes": [{**dataclasses.asdict(episode), "player": game.names[episode.policy_idx]} for episode in played],
     }
-
-
-if __name__ == "__main__":
-    main()

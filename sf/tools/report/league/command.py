@@ -17,6 +17,7 @@ from sf.envs import describe
 from sf.envs.field_types import require
 from sf.evaluation.endless import OF_SEVERAL_AGENTS, EndlessWatch
 from sf.tools.commands import cli
+from sf.tools.commands.policy_flags import PolicyFlags
 from sf.tools.report.outputs import require_outputs, write_json
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _WIDTH_OF_FILES = 120  # columns, where the output is no terminal
 
 
 @dataclass(frozen=True)
-class LeagueFlags:
+class LeagueFlags(PolicyFlags):
     """Whose results to show, or who plays, and where the results go."""
 
     players: tyro.conf.Positional[tuple[str, ...]]
@@ -58,24 +59,11 @@ class LeagueFlags:
     reference: Path | None = None
     """A file of --json, of another tournament: those of its players that play here are held at its ratings."""
 
-    checkpoint: Literal["latest", "best"] = "latest"
-    """Which checkpoint of a run plays: latest, or best (docs/evaluation.md says by which measure)."""
-
-    deterministic: bool = False
-    """Take the most probable action. false: sample actions, as in training."""
-
-    seed: int = 0
-    """Seed of environments, actions and seats. The same command gives the same matches."""
-
     num_workers: int | None = None
     """Processes. Default: one per core that the command may use."""
 
     num_envs_per_worker: int = 4
     """Environments that each worker steps together."""
-
-    override: tuple[str, ...] = ()
-    """Environment options to change from those of the first policy, or of --env: for example --override
-    doom_match_s=60."""
 
     device: Literal["cpu", "cuda"] = "cpu"
     """Device of the networks."""
@@ -86,17 +74,13 @@ class LeagueFlags:
     png: Path | None = None
     """Draw win rates and ratings to this file: .png, .svg or .pdf. Needs the extra plot."""
 
-    trust: bool = False
-    """Allow importing the environment, encoder or model that a checkpoint names (module:Name). This runs their code.
-    Needed only if you have not trained with them before: docs/reliability.md."""
-
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("matches", "num_workers", "num_envs_per_worker"):
             value = getattr(self, name)
             require(value is None or value >= 1, f"{name} is {value}: at least 1")
         even = "an even number, so that both play each seat equally often"
         require(self.matches % 2 == 0, f"matches is {self.matches}: {even}")
-        require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
         is_held = self.anchor is not None and self.reference is not None
         require(not is_held, f"anchor is {self.anchor}, but reference holds players, too: leave one out")
 
@@ -121,9 +105,7 @@ def _run(flags: LeagueFlags) -> None:
     from sf.tools.report.league.tables import print_standings  # noqa: PLC0415
 
     require_outputs(flags.json, flags.png)
-    console = OutputConsole()
-    if not console.is_terminal:
-        console.width = _WIDTH_OF_FILES
+    console = OutputConsole.of_width(_WIDTH_OF_FILES)
     if not flags.players:
         raise ValueError("no player is named: for example sf-league zoo/connect_four random")
     if len(flags.players) == 1:
@@ -237,7 +219,7 @@ def _said_how_to_go_on(flags: LeagueFlags) -> Iterator[None]:
             sentence = "stopped; nothing is kept: with --results DIR a tournament can go on"
         else:
             sentence = f"stopped; the same command goes on: {shlex.join(['sf-league', *sys.argv[1:]])}"
-        print("\n" * sys.stderr.isatty() + sentence, file=sys.stderr, flush=True)
+        cli.say_below_progress(sentence)
         raise
 
 
@@ -300,7 +282,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(part) for part in value]
     return value.tolist() if hasattr(value, "tolist") else value
-
-
-if __name__ == "__main__":
-    main()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from sf.config import Config
+from sf.envs.field_types import require
 from sf.system.processes.stopping import Signals
 from sf.tools.sweep.grid import SweepRun
 from sf.tools.sweep.launchers.local import LocalLauncher
@@ -17,60 +20,44 @@ Name = Literal["local", "slurm"]
 _MOST_REFUSALS = 60  # of a start, while nothing is under way: that many looks, two minutes on one machine
 
 
-class Launcher(Protocol):
-    """Starts runs, and says how they have ended. Before `open`, it only plans."""
-
-    places: int  # for runs at once
-    workers: list[int]  # of each run
-
-    def require(self) -> None:
-        """Raises ValueError where runs cannot be started so here."""
-
-    def open(self, directory: Path, places: int, say: Callable[[str], None]) -> None:
-        """directory: each run has one inside. places: runs at once. say: prints a sentence."""
-
-    @property
-    def has_place(self) -> bool: ...
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no run is under way."""
-
-    def start(self, run: SweepRun) -> str:
-        """Start it, or go on with it where its directory has a checkpoint. Only where there is a place.
-
-        Returns what was done, in words that go before the name of the run. Raises OSError where it cannot be started,
-        and of these BlockingIOError where it may be later.
-        """
-
-    def is_queued(self, run: SweepRun) -> bool:
-        """Returns whether the run still waits for a machine."""
-
-    def wait(self, signals: Signals) -> Iterator[tuple[SweepRun, int]]:
-        """Wait for an end, a signal, or the time to look at the runs; yields those that have ended, with their status.
-
-        The status of one that died of a signal is negative.
-        """
-
-    def interrupt(self, run: SweepRun) -> None:
-        """Ask it to save and end, where it is under way."""
-
-    def stop(self, signals: Signals) -> Iterator[tuple[SweepRun, int]]:
-        """The command ends: yields the runs that end with it, with their status."""
-
-    def log(self, run: SweepRun) -> Path:
-        """Returns the file with its output."""
-
-    def last_words(self, run: SweepRun) -> str:
-        """Returns why it has failed, in a line."""
+Launcher = LocalLauncher | SlurmLauncher
+"""Starts runs, and says how they have ended. `LocalLauncher` says what each method does."""
 
 
-def make_launcher(name: Name, slurm: SlurmFlags, configs: Sequence[Config], parallel: int | None) -> Launcher:
-    """configs: of the runs, or of one that stands for all. parallel: runs at once. None: the launcher's choice."""
-    if name == "slurm":
-        return SlurmLauncher(slurm, configs, parallel)
-    slurm.require_none()
-    return LocalLauncher(configs, parallel)
+@dataclass(frozen=True, kw_only=True)
+class LaunchFlags:
+    """Where runs are started, and how many at once."""
+
+    train_dir: Path = Path("train_dir")
+    """The runs go to a folder in this directory that is named after the file."""
+
+    launcher: Name = "local"
+    """slurm: each run is a job of a SLURM cluster."""
+
+    parallel: int | None = None
+    """Runs at once. Default: as many as the cores allow, given the num_workers of the runs; with --launcher slurm, all
+    runs of a sweep, or 8 of a search. Where neither file nor preset sets num_workers, a run gets all cores, or with
+    --parallel an equal share."""
+
+    dry_run: bool = False
+    """Check the file, print the command of each run, or of a first trial, and stop."""
+
+    trust: bool = False
+    """Allow the file to name environments, encoders and models of its own (module:Name). Loading them runs their
+    code. Needed only if you have not trained with them before: docs/reliability.md."""
+
+    slurm: SlurmFlags = field(default_factory=SlurmFlags)
+
+    def __post_init__(self) -> None:
+        require(self.parallel is None or self.parallel >= 1, f"parallel is {self.parallel}: at least 1")
+
+
+def make_launcher(flags: LaunchFlags, configs: Sequence[Config]) -> Launcher:
+    """configs: of the runs, or of one that stands for all."""
+    if flags.launcher == "slurm":
+        return SlurmLauncher(flags.slurm, configs, flags.parallel)
+    flags.slurm.require_none()
+    return LocalLauncher(configs, flags.parallel)
 
 
 def watch(
@@ -103,18 +90,15 @@ class Refusals:
 
     def __init__(self, launcher: Launcher, say: Callable[[str], None]) -> None:
         self._launcher = launcher
-        self._say = say
+        self._complain = cache(say)  # each sentence once
         self._num = 0
-        self._complaint: str | None = None
 
     def may_wait(self, complaint: str) -> bool:
-        """Returns whether the start may be tried again, and says the complaint, if it is another than the last one."""
+        """Returns whether the start may be tried again, and says the complaint, if it is new."""
         self._num = self._num + 1 if self._launcher.is_empty else 0
         if self._num == _MOST_REFUSALS:
             return False
-        if complaint != self._complaint:
-            self._complaint = complaint
-            self._say(complaint)
+        self._complain(complaint)
         return True
 
     def reset(self) -> None:

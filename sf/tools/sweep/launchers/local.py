@@ -6,12 +6,10 @@ beside its directory. When the command dies, its runs are asked to end: they sav
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection
@@ -28,8 +26,6 @@ from sf.tools.sweep.launchers.training_job import begin
 from sf.tools.sweep.sweep_dir import last_line, log_of
 
 _LOOK_EVERY_S = 2.0
-# What the machine lacks, and may have again: a full disk, too many open files, no memory.
-_OF_NO_RUN = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def share_out(configs: Sequence[Config], parallel: int | None) -> tuple[int, list[int]]:
@@ -70,7 +66,11 @@ class _Process:
 
 
 class LocalLauncher:
-    """configs: of the runs, or of one that stands for all. parallel: runs at once. None: as many as the cores allow."""
+    """Starts runs, and says how they have ended. Before `open`, it only plans.
+
+    configs: of the runs, or of one that stands for all. parallel: runs at once. None: as many as the cores allow.
+    places: for runs at once. workers: of each run.
+    """
 
     def __init__(self, configs: Sequence[Config], parallel: int | None) -> None:
         self.places, self.workers = share_out(configs, parallel)
@@ -78,9 +78,10 @@ class LocalLauncher:
         self._processes: list[_Process] = []
 
     def require(self) -> None:
-        """Raises nothing: runs can be started here."""
+        """Raises ValueError where runs cannot be started so here, which here is never."""
 
     def open(self, directory: Path, places: int, say: Callable[[str], None]) -> None:
+        """directory: each run has one inside. places: runs at once. say: prints a sentence."""
         self._directory = directory
         self._cores = shares(usable_cores(), places, num_usable_cores())
         self._gpus = gpus_of(self._configs)  # names of those that the places are spread over; none: left to the runs
@@ -95,44 +96,47 @@ class LocalLauncher:
         return not self._processes
 
     def log(self, run: SweepRun) -> Path:
+        """Returns the file with its output."""
         return log_of(self._directory, run.name)
 
     def last_words(self, run: SweepRun) -> str:
-        """The last line of its output."""
+        """Returns why it has failed, in a line: the last one of its output."""
         return last_line(self.log(run)) or "no output"
 
     def is_queued(self, run: SweepRun) -> bool:
+        """Returns whether the run still waits for a machine."""
         return False
 
     def start(self, run: SweepRun) -> str:
-        """Raises BlockingIOError, too, while a process of an earlier start still saves in the run's directory."""
+        """Start it, or go on with it where its directory has a checkpoint. Only where there is a place.
+
+        Returns what was done, in words that go before the name of the run. Raises OSError where it cannot be started
+        now, such as while a process of an earlier start still saves in the run's directory.
+        """
         _require_unlocked(self._directory / run.name)
         place = self._free_places[0]
         environment = dict(os.environ)
         if self._gpus:
             environment["CUDA_VISIBLE_DEVICES"] = self._gpus[place % len(self._gpus)]
-        with _now_or_later():
-            with open_to_append(self.log(run)) as log:
-                popen = subprocess.Popen(
-                    run.command(self._directory),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=environment,
-                    start_new_session=True,  # Ctrl-C reaches the command alone, which passes it on
-                    preexec_fn=partial(begin, self._cores[place]),  # noqa: PLW1509  there are no threads here
-                )
-            try:
-                pidfd = os.pidfd_open(popen.pid)
-            except OSError:
-                popen.kill()
-                popen.wait()
-                raise
+        with open_to_append(self.log(run)) as log:
+            popen = subprocess.Popen(
+                run.command(self._directory),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,  # Ctrl-C reaches the command alone, which passes it on
+                preexec_fn=partial(begin, self._cores[place]),  # noqa: PLW1509  there are no threads here
+            )
         self._free_places.remove(place)
-        self._processes.append(_Process(run, popen, pidfd, place))
+        self._processes.append(_Process(run, popen, os.pidfd_open(popen.pid), place))
         return "started"
 
     def wait(self, signals: Signals) -> Iterator[tuple[SweepRun, int]]:
+        """Wait for an end, a signal, or the time to look at the runs; yields those that have ended, with their status.
+
+        The status of one that died of a signal is negative.
+        """
         ready = connection.wait([*(process.pidfd for process in self._processes), signals.wakeup], _LOOK_EVERY_S)
         signals.clear_wakeup()
         for process in [process for process in self._processes if process.pidfd in ready]:
@@ -143,6 +147,7 @@ class LocalLauncher:
             yield process.run, status
 
     def interrupt(self, run: SweepRun) -> None:
+        """Ask it to save and end, where it is under way."""
         for process in self._processes:
             if process.run == run:
                 process.popen.send_signal(signal.SIGINT)
@@ -158,22 +163,11 @@ class LocalLauncher:
                     process.popen.kill()
 
 
-@contextmanager
-def _now_or_later() -> Iterator[None]:
-    """Raises BlockingIOError for what the machine lacks now."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _OF_NO_RUN:
-            raise BlockingIOError(*error.args, error.filename) from None
-        raise
-
-
 def _require_unlocked(directory: Path) -> None:
     try:
         with said_to(nobody), run_lock.held(directory):
             pass
     except run_lock.HeldError as error:
-        raise BlockingIOError(str(error)) from None
+        raise OSError(str(error)) from None
     except ValueError:  # it cannot be locked, which the run itself says
         pass

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import redirect_stderr
+from functools import cache
 from io import StringIO
 from multiprocessing import connection
 from pathlib import Path
@@ -51,9 +52,7 @@ class SlurmLauncher:
         self._ended_at: dict[str, float] = {}  # when SLURM said so of a job whose end nothing tells yet, by its id
         self._reasons: dict[str, str] = {}  # of failures that are not the run's own, by its name
         self._asked_at = -float("inf")
-        self._complaint: str | None = None
         self._refused_at = -float("inf")  # when sbatch last took no job
-        self._refusal: str | None = None
 
     def require(self) -> None:
         extras.require("slurm", "submitit", purpose="--launcher slurm")
@@ -69,6 +68,7 @@ class SlurmLauncher:
         self._directory = directory
         self._folder = directory / "slurm"
         self._say = say
+        self._complain = cache(say)  # each sentence once
         jobs = read_jobs(self._folder / "jobs.json")
         self._ask(jobs.values())
         self._before = {name: job for name, job in jobs.items() if not _is_over(job)}
@@ -94,7 +94,7 @@ class SlurmLauncher:
         return found is not None and found[1].state in slurm_jobs.QUEUED
 
     def start(self, run: SweepRun) -> str:
-        """Raises BlockingIOError where sbatch takes no job while others are under way, and UsageError where none is."""
+        """Raises OSError where sbatch takes no job while others are under way, and UsageError where none is."""
         before = self._before.pop(run.name, None)
         if before is not None:
             self._jobs[run.name] = run, before
@@ -105,7 +105,7 @@ class SlurmLauncher:
             if not self._jobs:
                 raise
             self._refused_at = time.monotonic()
-            raise BlockingIOError(str(error)) from None
+            raise OSError(str(error)) from None
         return f"submitted job {job.job_id}:"
 
     def wait(self, signals: Signals) -> Iterator[tuple[SweepRun, int]]:
@@ -139,11 +139,8 @@ class SlurmLauncher:
         try:
             found = slurm_jobs.states([job.job_id for job in jobs])
         except OSError as error:
-            if str(error) != self._complaint:
-                self._complaint = str(error)
-                self._say(f"SLURM does not say how its jobs are ({error}): asking again")
+            self._complain(f"SLURM does not say how its jobs are ({error}): asking again")
             return
-        self._complaint = None
         for job in jobs:
             job.state = found[job.job_id]
 
@@ -180,11 +177,8 @@ class SlurmLauncher:
             successor = self._submit(run, job.num_lost + 1)
         except (OSError, UsageError) as error:
             self._refused_at = time.monotonic()
-            if str(error) != self._refusal:
-                self._refusal = str(error)
-                self._say(f"job {job.job_id} of {run.name} has ended as {job.state}, and no other yet ({error})")
+            self._complain(f"job {job.job_id} of {run.name} has ended as {job.state}, and no other yet ({error})")
             return None
-        self._refusal = None
         self._say(
             f"job {job.job_id} of {run.name} has ended as {job.state}: job {successor.job_id} goes on with it "
             f"({successor.num_lost} of {self._flags.retries})"

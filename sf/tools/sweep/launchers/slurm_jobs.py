@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,11 +57,10 @@ class Job:
 def read_jobs(path: Path) -> dict[str, Job]:
     """Returns the jobs by the name of the run. A file that is not there, or not of this kind, counts as empty."""
     try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        rows = json.loads(path.read_bytes())
+        return {row["run"]: Job(str(int(row["job"])), path.parent / row["folder"], int(row["lost"])) for row in rows}
+    except (OSError, ValueError, KeyError, TypeError):
         return {}
-    rows = found if isinstance(found, list) else []
-    return {row["run"]: Job(row["job"], path.parent / row["folder"], row["lost"]) for row in rows if _is_job(row)}
 
 
 def write_jobs(path: Path, jobs: Mapping[str, Job]) -> None:
@@ -70,16 +68,3 @@ def write_jobs(path: Path, jobs: Mapping[str, Job]) -> None:
         {"run": name, "job": job.job_id, "folder": job.folder.name, "lost": job.num_lost} for name, job in jobs.items()
     ]
     write_atomically(path, (json.dumps(rows, indent=1) + "\n").encode())
-
-
-def _is_job(row: object) -> bool:
-    """Job ids become words of a command line, and folders parts of a path."""
-    return (
-        isinstance(row, dict)
-        and isinstance(row.get("run"), str)
-        and isinstance(row.get("job"), str)
-        and re.fullmatch(r"[0-9]+", row["job"]) is not None
-        and isinstance(row.get("folder"), str)
-        and re.fullmatch(r"[\w-]+", row["folder"]) is not None
-        and type(row.get("lost")) is int
-    )

@@ -18,6 +18,7 @@ from multiprocessing import connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sf.storage.run_dir import write_atomically
 from sf.storage.text_files import open_to_append
 
 if TYPE_CHECKING:
@@ -126,7 +127,5 @@ class TrainingJob:
         return {**self.__dict__, "_pidfd": None}
 
     def _write(self, end: End) -> None:
-        path = end_file(self._folder)
-        beside = path.with_suffix(".tmp")
-        beside.write_text(json.dumps({"status": end.status, "sentence": end.sentence}))
-        beside.replace(path)
+        text = json.dumps({"status": end.status, "sentence": end.sentence})
+        write_atomically(end_file(self._folder), text.encode())

@@ -112,8 +112,8 @@ def test_what_an_environment_prints_is_not_in_the_list(capfd, monkeypatch, own_e
     assert described["action"] == "Discrete(2)"
 
 
-def test_a_reader_that_leaves_early_is_no_error_and_torch_is_not_imported():
+def test_a_reader_that_leaves_early_is_told_nothing_and_torch_is_not_imported():
     code = "import sys, sf.tools.commands.envs.command as c; c.find(None); assert 'torch' not in sys.modules; c.main()"
     bash = ["bash", "-o", "pipefail", "-c", f'{shlex.quote(sys.executable)} -c "{code}" | head -1']
     done = subprocess.run(bash, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) in ((0, ""), (141, ""))

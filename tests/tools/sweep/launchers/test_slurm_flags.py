@@ -3,7 +3,7 @@
 import pytest
 
 from sf.config import Config
-from sf.tools.sweep.launchers.launcher import make_launcher
+from sf.tools.sweep.launchers.launcher import LaunchFlags, make_launcher
 from sf.tools.sweep.launchers.slurm_flags import SlurmFlags
 
 
@@ -33,13 +33,13 @@ def test_what_is_not_said_is_left_to_the_cluster_but_for_time_and_cores():
 
 
 def test_a_run_whose_workers_are_not_set_has_as_many_as_its_job_has_cores():
-    launcher = make_launcher("slurm", SlurmFlags(cpus=6), [config("auto"), config(2)], None)
+    launcher = make_launcher(LaunchFlags(launcher="slurm", slurm=SlurmFlags(cpus=6)), [config("auto"), config(2)])
     assert launcher.workers == [6, 2]
     assert launcher.places == 8
-    assert make_launcher("slurm", SlurmFlags(), [config(1)] * 20, None).places == 20
-    assert make_launcher("slurm", SlurmFlags(), [config(1)] * 20, 3).places == 3
+    assert make_launcher(LaunchFlags(launcher="slurm"), [config(1)] * 20).places == 20
+    assert make_launcher(LaunchFlags(launcher="slurm", parallel=3), [config(1)] * 20).places == 3
     with pytest.raises(ValueError, match="say --cpus, or set num_workers"):
-        make_launcher("slurm", SlurmFlags(), [config("auto")], None)
+        make_launcher(LaunchFlags(launcher="slurm"), [config("auto")])
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_a_mistake_is_a_sentence(flags, message):
     with pytest.raises(ValueError, match=message):
         SlurmFlags(**flags)
     with pytest.raises(ValueError, match="partition is for jobs of a cluster"):
-        make_launcher("local", SlurmFlags(partition="main"), [config(1)], None)
+        make_launcher(LaunchFlags(slurm=SlurmFlags(partition="main")), [config(1)])

@@ -1,0 +1,31 @@
+"""The flags that all commands have in which policies play."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sf.envs.field_types import require
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyFlags:
+    """Which weights of a run play, and how."""
+
+    checkpoint: str = "latest"
+    """latest, or best: the best checkpoint of a run so far (docs/evaluation.md says by which measure)."""
+
+    deterministic: bool = False
+    """Policies take their most probable action. false: they sample actions, as in training."""
+
+    override: tuple[str, ...] = ()
+    """Environment options to change, for example --override doom_match_s=60."""
+
+    seed: int = 0
+    """Seed of environments, actions and lineups. The same command gives the same episodes."""
+
+    trust: bool = False
+    """Allow importing the environment, encoder or model that a checkpoint names (module:Name). This runs their code.
+    Needed only if you have not trained with them before: docs/reliability.md."""
+
+    def __post_init__(self) -> None:
+        require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
