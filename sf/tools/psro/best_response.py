@@ -29,12 +29,18 @@ def train_best_response(
 
     against: how often to meet each player, as `--players` names them. say: is told what a user should know.
     on_complete: is called if the run was trained to its end before. Raises SystemExit with 128 + the signal that ends
-    the training, what `train` raises, and UsageError if the run that is there was trained against others.
+    the training, what `train` raises, and UsageError if the run that is there was trained against others, or does not
+    say against whom.
     """
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     saved_flags = run_dir.saved_flags()
     if saved_flags is not None:
         _require_same_opponents(run_dir, saved_flags, against)
+    elif any(run_dir.path.glob("[!.]*")):  # but for what a killed start has left
+        raise UsageError(
+            f"{run_dir.path} has no config.yaml, which says how this response was trained: put that file back, or move "
+            "the folder away, and the same command trains the response anew"
+        )
     config = config.replace(
         restart_behavior="resume",
         past_share=1.0,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from sf.config import Config
+from sf.config import Config, RunConfig
+from sf.config.older import BEFORE_THE_FLAG
+from sf.config.trust import TRUST, require_trusted
 from sf.envs.field_types import require
 from sf.storage import run_lock
 from sf.storage.run_dir import RunDir
@@ -43,7 +46,8 @@ class PsroFlags:
     alike (fictitious play). latest: the last one. alpharank: by alpha-rank, which needs OpenSpiel."""
 
     matches: int = 200
-    """Matches of each pair of players, where payoffs cannot be computed exactly; an even number."""
+    """Matches of each pair of players, where payoffs cannot be computed exactly; an even number, but for a search that
+    was begun with an odd one."""
 
     warm_start: bool = True
     """Begin each best response with the weights of the one before."""
@@ -60,16 +64,47 @@ class PsroFlags:
     def __post_init__(self) -> None:
         for name in ("iterations", "matches"):
             require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}: at least 1")
-        require_even(self.matches)
 
 
 def main() -> None:
     """Search, print a line an iteration; end with 0, 1 after a failure, 2 after a user's mistake, 128 + a signal."""
     args = sys.argv[1:]
-    config = cli.starting_config(args, default_end(args, _DEFAULT_STEPS))
+    try:
+        defaults = {**_of_the_responses(args), **default_end(args, _DEFAULT_STEPS)}
+    except ValueError as error:
+        cli.fail(str(error))
+    config = cli.starting_config(args, defaults)
     flags = cli.parse_flags(PsroFlags, "sf-psro", _DESCRIPTION, args, PsroFlags(config=config))
     with cli.exit_status():
         _run(flags)
+
+
+def _of_the_responses(args: Sequence[str]) -> dict[str, Any]:
+    """Environment, sampler, network, learner and seed of the responses that a search has trained already: the next ones
+    are like them, whatever the presets say by now. Raises ValueError where they name code that nobody vouches for, or
+    where there is a run of sf-train in the place of a search."""
+    from sf.tools.psro.record import RESPONSES  # noqa: PLC0415  numpy is slow to import: not for --help
+
+    early = cli.early_flags(args)
+    if "env" not in early:
+        return {}
+    run = RunConfig(**{name: early[name] for name in ("env", "train_dir", "experiment") if name in early})
+    place = RunDir.at(run.train_dir, run.experiment_name)
+    require_no_run(place.path)
+    responses = place.path / RESPONSES
+    for folder in () if "config" in early else sorted(responses.glob("policy_*"), reverse=True):
+        run_dir = RunDir.at(str(responses), folder.name)
+        try:
+            saved = run_dir.saved_flags()
+        except ValueError:
+            continue  # a search says itself what is damaged
+        if saved is not None:
+            require_trusted(saved, str(run_dir.config), early.get(TRUST, False), named_by_user=early)
+            config = Config()
+            parts = (config.environment, config.sampler, config.model, config.learner)
+            names = {_OBJECTIVE, "seed", *(name for part in parts for name in vars(part))}
+            return {name: value for name, value in {**BEFORE_THE_FLAG, **saved}.items() if name in names}
+    return {}
 
 
 def _run(flags: PsroFlags) -> None:
@@ -79,8 +114,6 @@ def _run(flags: PsroFlags) -> None:
 
     require_outputs(flags.json, flags.png)
     config = flags.config
-    directory = RunDir.at(config.run.train_dir, config.run.experiment_name).path
-    require_no_run(directory)
     spec = envs.describe(config.run.env, config.environment)
     require_response(config, spec.num_agents, "sf-psro itself says whom a best response meets")
     if not config.run.ends_by_steps:
@@ -89,6 +122,8 @@ def _run(flags: PsroFlags) -> None:
         raise ValueError("share_reward is true, so nobody wins what another one loses: leave it out")
     if config.run.init_from is not None:
         raise ValueError(f"init_from is {config.run.init_from}: --warm_start says what a response begins with")
+    directory = RunDir.at(config.run.train_dir, config.run.experiment_name).path
+    _require_fair_matches(flags.matches, directory)
     settings = {
         "env": config.run.env,
         **json.loads(json.dumps(vars(config.environment))),
@@ -115,6 +150,15 @@ def _run(flags: PsroFlags) -> None:
         from sf.tools.report import style  # noqa: PLC0415
 
         style.save(draw(config.run.env, search.iterations), flags.png, "png")
+
+
+def _require_fair_matches(matches: int, directory: Path) -> None:
+    """Raises ValueError for an odd number, unless the search that is there was begun with it, or needs no matches."""
+    from sf.tools.psro import record  # noqa: PLC0415  numpy is slow to import: not for --help
+
+    begun = record.read(directory / record.NAME)
+    if not begun or begun[0].settings.get("matches", matches) != matches:
+        require_even(matches)
 
 
 def _line(iteration: Iteration) -> str:

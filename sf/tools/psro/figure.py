@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from sf.tools.psro.record import Iteration, payoff_table
-from sf.tools.report.style import house_style, log_scale, tidy_numbers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def draw(title: str, iterations: Sequence[Iteration]) -> Figure:
     """Save it with `sf.tools.report.style.save`."""
+    from matplotlib.figure import Figure  # noqa: PLC0415  an extra
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
+
+    from sf.tools.report.style import house_style, log_scale, tidy_numbers  # noqa: PLC0415
+
     with house_style():
         figure = Figure(figsize=(13.0, 3.8), layout="constrained")
         curve, table, shares = figure.subplots(1, 3)

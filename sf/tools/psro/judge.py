@@ -7,7 +7,7 @@ matches, and how far they can be exploited is not known.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -52,7 +52,19 @@ def matches_of(config: Config, players: Mapping[str, Contestant], num_matches: i
     )
 
 
-def judge_of(config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str], None]) -> Exact | ByMatches:
+class Judge(Protocol):
+    """Players are checkpoints by name; None plays random moves."""
+
+    def payoffs(self, name: str, players: Mapping[str, Checkpoint | None], others: Sequence[str]) -> list[float]:
+        """Returns what `name` wins on average against each of the others, from all seats alike."""
+        ...
+
+    def exploitability(self, players: Mapping[str, Checkpoint | None], weights: Mapping[str, float]) -> float | None:
+        """Returns that of the mixture in which a player is drawn by weight before a game; None if it is not known."""
+        ...
+
+
+def judge_of(config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str], None]) -> Judge:
     """say: is told why players are not judged exactly, and of matches that have no end.
 
     Raises UsageError for a game that is not zero-sum.
@@ -74,17 +86,13 @@ def judge_of(config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str
 
 
 class Exact:
-    """Judges by the probabilities of all actions at all information states.
-
-    Players are checkpoints by name; None plays random moves.
-    """
+    """Judges by the probabilities of all actions at all information states."""
 
     def __init__(self, states: InformationStates) -> None:
         self._states = states
         self._tables: dict[str, np.ndarray] = {}
 
     def payoffs(self, name: str, players: Mapping[str, Checkpoint | None], others: Sequence[str]) -> list[float]:
-        """Returns what `name` wins on average against each of the others, from all seats alike."""
         own = self._table(name, players)
         found = []
         for other in others:
@@ -94,7 +102,6 @@ class Exact:
         return found
 
     def exploitability(self, players: Mapping[str, Checkpoint | None], weights: Mapping[str, float]) -> float:
-        """Returns that of the mixture in which a player is drawn by weight before a game."""
         tables = [self._table(name, players) for name in weights]
         shares = np.array(list(weights.values()))
         return exploitability(self._states, mixture(self._states, tables, shares / shares.sum()))
@@ -110,7 +117,7 @@ class Exact:
 
 
 class ByMatches:
-    """Judges by matches in all processes that the machine has cores for, with the methods of `Exact`."""
+    """Judges by matches in all processes that the machine has cores for."""
 
     def __init__(self, config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str], None]) -> None:
         self._config = config
@@ -135,4 +142,4 @@ class ByMatches:
         return found
 
     def exploitability(self, players: Mapping[str, Checkpoint | None], weights: Mapping[str, float]) -> None:
-        """It is not known."""
+        return None

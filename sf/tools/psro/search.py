@@ -23,7 +23,7 @@ from sf.storage.checkpoint import Checkpoint, without_optimizer
 from sf.tools.psro import record
 from sf.tools.psro.best_response import read_policy, train_best_response
 from sf.tools.psro.flags import files_of
-from sf.tools.psro.judge import ByMatches, Exact
+from sf.tools.psro.judge import Judge
 from sf.tools.psro.record import RESPONSES, Iteration, payoff_table
 
 _LEAST_SHARE = 1e-3  # players that are met less often are left out
@@ -42,7 +42,7 @@ class Search:
         self,
         directory: Path,
         config: Config,
-        judge: Exact | ByMatches,
+        judge: Judge,
         solver: str,
         is_warm: bool,
         settings: Mapping[str, Any],

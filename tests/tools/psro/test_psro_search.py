@@ -6,10 +6,12 @@ import pytest
 import yaml
 
 from sf.config import Config
+from sf.config.older import BEFORE_THE_FLAG
 from sf.envs import UsageError
 from sf.storage import checkpoint, text_files
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
+from sf.tools.commands import cli
 from sf.tools.psro import best_response, command, judge
 from sf.tools.psro import search as search_module
 from sf.tools.psro.flags import default_end
@@ -131,6 +133,9 @@ def test_what_another_search_has_left_is_not_taken(tmp_path, trained, monkeypatc
     run_dir.config.write_text(yaml.safe_dump(flags))
     with pytest.raises(UsageError, match=r"policy_007.* 1.000, not against random 1.000"):
         list(new_search(tmp_path).run(1, print))
+    run_dir.config.unlink()
+    with pytest.raises(UsageError, match="policy_001 has no config"):
+        list(new_search(tmp_path).run(1, print))
     run_dir.path.rename(tmp_path / "away")
     run_dir.path.mkdir()
     (run_dir.path / ".config.yaml.123.tmp").write_text("")  # of a start that was killed
@@ -218,24 +223,57 @@ def test_a_length_in_frames_takes_the_place_of_the_default():
 
 def test_a_run_of_sf_train_in_the_place_of_a_search_is_one_sentence(tmp_path, status_of, capsys):
     RunDir.at(str(tmp_path), "x").prepare(Config().replace(env="toy_match_rps", past_share=0.2))
-    words = ["--env", "toy_match_rps", "--train_dir", str(tmp_path), "--experiment", "x"]
-    assert status_of(command.main, *words) == 2
-    assert "x is a run of sf-train" in capsys.readouterr().err
+    for more in ([], ["--config", "vector"]):
+        words = ["--env", "toy_match_rps", "--train_dir", str(tmp_path), "--experiment", "x", *more]
+        assert status_of(command.main, *words) == 2
+        assert "x is a run of sf-train" in capsys.readouterr().err
 
 
-def test_a_search_of_another_number_of_matches_is_refused_and_one_that_goes_on_is_drawn(
+def test_a_search_that_was_begun_with_odd_matches_goes_on_and_is_drawn(
     tmp_path, trained, monkeypatch, capsys, status_of
 ):
     monkeypatch.setattr(command, "_line", lambda iteration: "")
     monkeypatch.setattr(judge, "judge_of", lambda *args: CyclicJudge())
     words = ["--env", "toy_match_rps", "--train_dir", str(tmp_path), "--experiment", "search"]
     assert status_of(command.main, *words, "--iterations", "1", "--matches", "4") == 0
-    for number, sentence in (("6", "matches is 6, but the search in"), ("7", "matches is 7: an even number")):
+    path = tmp_path / "search" / "psro.jsonl"
+    path.write_text(path.read_text().replace('"matches": 4', '"matches": 5'))
+    for number, sentence in (("4", "matches is 4, but the search in"), ("7", "matches is 7: an even number")):
         assert status_of(command.main, *words, "--iterations", "2", "--matches", number) == 2
         assert sentence in capsys.readouterr().err
-    assert status_of(command.main, *words, "--iterations", "2", "--matches", "4") == 0
-    assert len(trained) == len(read(tmp_path / "search" / "psro.jsonl")) - 1 == 2
+    assert status_of(command.main, *words, "--iterations", "2", "--matches", "5") == 0
+    assert len(trained) == len(read(path)) - 1 == 2
     pytest.importorskip("matplotlib")
     png = tmp_path / "a.png"
-    assert status_of(command.main, *words, "--iterations", "2", "--matches", "4", "--png", png) == 0
+    assert status_of(command.main, *words, "--iterations", "2", "--matches", "5", "--png", png) == 0
     assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_next_responses_are_like_those_that_are_there(tmp_path):
+    args = ["--env", "toy_match_rps", "--train_dir", str(tmp_path), "--experiment", "search"]
+    assert command._of_the_responses(args) == {}
+    responses = RunDir.at(str(tmp_path), "search").path / "responses"
+    for number, width in ((1, 16), (2, 24)):
+        run_dir = RunDir.at(str(responses), f"policy_{number:03d}")
+        flags = {"encoder_mlp_layers": (width,), "gamma": 0.9, "env_frameskip": 2, "pbt_target_objective": "frags"}
+        run_dir.prepare(Config().replace(env="toy_match_rps", **flags))
+    saved = yaml.safe_load(run_dir.config.read_text())
+    run_dir.config.write_text(yaml.safe_dump({k: v for k, v in saved.items() if k not in BEFORE_THE_FLAG}))
+    config = cli.starting_config(args, command._of_the_responses(args))
+    assert (config.model.encoder_mlp_layers, config.learner.gamma, config.model.any_planes) == ((24,), 0.9, False)
+    assert (config.environment.env_frameskip, config.population.pbt_target_objective) == (2, "frags")
+    assert (config.run.experiment, config.run.init_from) == ("search", None)
+    assert command._of_the_responses([*args, "--config", "vector"]) == {}
+
+
+def test_code_that_a_response_names_is_not_run_unasked(tmp_path, monkeypatch):
+    (tmp_path / "theirs.py").write_text("raise AssertionError")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    args = ["--env", "toy_match_rps", "--train_dir", str(tmp_path), "--experiment", "search"]
+    run_dir = RunDir.at(str(tmp_path / "search" / "responses"), "policy_001")
+    run_dir.prepare(Config().replace(env="toy_match_rps"))
+    saved = yaml.safe_load(run_dir.config.read_text())
+    run_dir.config.write_text(yaml.safe_dump(saved | {"encoder": "theirs:Encoder"}))
+    with pytest.raises(ValueError, match=r"theirs:Encoder.* --trust true"):
+        command._of_the_responses(args)
+    assert command._of_the_responses([*args, "--trust", "true"])["encoder"] == "theirs:Encoder"
