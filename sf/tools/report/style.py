@@ -8,11 +8,13 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from cycler import cycler
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator, NullLocator
@@ -68,6 +70,12 @@ _SETTINGS: dict[Any, Any] = {
 }
 NUM_DASHES = len(_DASHES)
 MOST_STYLES = len(PALETTE) * NUM_DASHES  # lines that a reader can tell apart
+# Of what DejaVu Sans lacks: those of these that are installed, in this order.
+_FALLBACKS = (
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Noto Sans JP", "Source Han Sans SC", "WenQuanYi Micro Hei",
+    "Droid Sans Fallback", "PingFang SC", "Hiragino Sans", "Microsoft YaHei", "Yu Gothic", "Arial Unicode MS",
+    "Noto Sans", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji",
+)  # fmt: skip
 _LARGEST = 30_000  # pixels of a side; matplotlib draws less than 65,536
 _LOG_SUBS = ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7))  # of a decade: its ticks
 _FEWEST_TICKS = 4
@@ -77,9 +85,16 @@ _TIMES = (("hours", 7200.0, 3600.0), ("minutes", 120.0, 60.0), ("seconds", 0.0, 
 @contextmanager
 def house_style() -> Iterator[None]:
     """Figures that are made and drawn inside look alike. Other settings of matplotlib stay as they are."""
-    with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
+    with mpl.rc_context({**_SETTINGS, "font.family": _families()}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # a box stands there, as in a terminal
         yield
+
+
+@cache
+def _families() -> list[str]:
+    """matplotlib looks for each character in these, one after the other."""
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return ["sans-serif", *(name for name in _FALLBACKS if name in installed)]
 
 
 def require_format(out: Path, flag: str = "out") -> None:

@@ -104,6 +104,7 @@ def read_sweep(path: Path) -> list[SweepRun]:
         point = dict(zip(grid, values, strict=True))
         for seed in seeds:
             all_flags = checked(Config, {**flags, **point, "seed": seed}, str(path))
+            require_values(path, all_flags)
             runs.append(SweepRun(_name(point, seed), point, seed, all_flags))
     by_name: dict[str, SweepRun] = {}
     for run in runs:
@@ -123,6 +124,13 @@ def read_yaml(path: Path, keys: Sequence[str]) -> dict[str, Any]:
     if not isinstance(sweep, dict) or not set(sweep) <= set(keys):
         raise ValueError(f"{path} must be a YAML mapping with the keys {', '.join(keys)} and no other")
     return sweep
+
+
+def require_values(path: Path, flags: Mapping[str, Any]) -> None:
+    """Raises ValueError for a value that sf-train would take for another flag, such as that of trust."""
+    for name, value in flags.items():
+        if any(word.startswith("--") for word in cli.words(value)):
+            raise ValueError(f"{path}: {name} is {reprlib.repr(value)}: a value cannot begin with --, as a flag does")
 
 
 def mapping(path: Path, sweep: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -221,6 +221,7 @@ def test_no_file_can_declare_itself_trusted(path, capsys):
     [
         {"env": "toy_identity", "encoder=planted:Net": []},
         {"env": "toy_identity", "encoder_mlp_layers": [16, "--encoder", "planted:Net"]},
+        {"env": "toy_match_rps", "past_share": 0.2, "players": ["random", "--trust", "true", "--env", "planted:Env"]},
         {"env": "toy_identity", "restart-behavior": "overwrite"},
     ],
 )
