@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from sf.ranks.agreement import Agreement, RankStatus
-from sf.ranks.ranks import ALONE, Ranks
+from sf.ranks.ranks import Ranks
 
 
 class ThreadRanks(Ranks):
@@ -97,9 +97,3 @@ def test_within_a_long_iteration_a_stop_of_one_is_heard_by_all(last_s, is_asked)
         return [agreement.goes_on(True), agreement.goes_on(rank == 0)]
 
     assert each(2, go_on) == [[True, not is_asked]] * 2
-
-
-def test_one_alone_agrees_with_itself():
-    agreement, own = Agreement(ALONE), RankStatus(10, goes_on=True, lost_steps=1, share_done=0.5, has_orders=True)
-    assert agreement.reach(own) is own
-    assert [agreement.goes_on(True), agreement.goes_on(False)] == [True, False]

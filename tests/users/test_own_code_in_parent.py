@@ -3,13 +3,8 @@
 import signal
 import subprocess
 import sys
-import threading
 
-import pytest
 import warm
-
-from sf.run.startup import describing
-from sf.run.startup.describing import said_where_slow
 
 STUBBORN = """
 import threading, time
@@ -38,23 +33,6 @@ def start(tmp_path, *arguments):
     )
 
 
-def test_what_is_waited_for_is_said_again_and_again_and_what_is_done_soon_is_not(monkeypatch):
-    said, twice = [], threading.Event()
-
-    def show(line):
-        said.append(line)
-        if len(said) == 2:
-            twice.set()
-
-    monkeypatch.setattr(describing, "warn", show)
-    with said_where_slow("making Own-v0", after_s=1000.0):
-        pass
-    assert said == []
-    with said_where_slow("making Own-v0", after_s=0.01):
-        assert twice.wait(60.0)
-    assert all(line.startswith("making Own-v0 has taken 0 s so far; Ctrl-C") for line in said)
-
-
 def test_ctrl_c_ends_a_run_whose_environment_is_never_made(tmp_path):
     process = start(tmp_path, "-m", "sf", "--env", "stubborn:NeverMade")
     assert process.stdout.readline() == "making\n"
@@ -69,26 +47,3 @@ def test_a_thread_of_an_environment_does_not_keep_the_command_from_ending(tmp_pa
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "gamma is 7.0" in errors
-
-
-@pytest.mark.parametrize(
-    ("end", "status", "said"),
-    [
-        ("SystemExit(130)", 130, ""),
-        ("KeyError('oh')", 1, "KeyError: 'oh'\n"),
-    ],
-)
-def test_a_process_that_leaves_a_thread_behind_ends_as_it_would_without(tmp_path, end, status, said):
-    script = f"""
-import threading
-from sf.system.processes.main_module import leaves_threads_behind
-with leaves_threads_behind(grace_s=0.0):
-    threading.Thread(target=threading.Event().wait).start()
-    print("the last line")
-    raise {end}
-"""
-    process = start(tmp_path, "-c", script)
-    output, errors = process.communicate(timeout=60)
-    assert process.returncode == status
-    assert output == "the last line\n"
-    assert errors.endswith(said)
