@@ -31,18 +31,6 @@ def names(path):
     return sorted(entry.name for entry in path.iterdir() if entry.suffix != ".lock")
 
 
-@pytest.mark.parametrize("restart_behavior", ["resume", "restart", "overwrite"])
-def test_a_run_that_cannot_start_leaves_the_earlier_one_at_its_place(tmp_path, run_dir, monkeypatch, restart_behavior):
-    def fail(*_):
-        raise ValueError("there is no room")
-
-    monkeypatch.setattr(lifetime.RunMemory, "allocate", fail)
-    with pytest.raises(ValueError, match="there is no room"):
-        train(tmp_path, restart_behavior)
-    assert names(tmp_path) == ["toy_identity"]
-    assert run_dir.summary.read_text() == "earlier"
-
-
 @pytest.mark.parametrize(
     ("restart_behavior", "signum"),
     [("overwrite", signal.SIGTERM), ("restart", signal.SIGHUP)],

@@ -166,6 +166,8 @@ def test_a_snapshot_is_taken_when_the_pool_is_beaten_by_matches_since_each_actor
     assert len(league.pool.players) == 1  # 119 of 200
     leagues.end(*[won] * 2)
     league.act_if_due()
+    leagues.learners[0].train_to(192)
+    league.act_if_due()  # matches before the snapshot do not count again
     assert [player.env_steps for player in league.pool.players] == [64, 128]
 
 

@@ -55,19 +55,3 @@ def test_a_policy_that_wins_is_rated_above_those_it_beats_and_random_moves_are_h
         pool.add(met(FIRST.name, 1.0, 0.0))
         pool.add(met(FIRST.name, 0.0, 1.0))
     assert pool.rating(0).mean > 300
-
-
-def test_a_policy_beats_the_pool_by_its_matches_since_its_latest_snapshot():
-    pool = Pool(1, [FIRST])
-    for _ in range(199):
-        pool.add(met(FIRST.name, 1.0, 0.0), settled={0})
-    pool.add(met(FIRST.name, 1.0, 0.0))
-    assert not pool.beats_the_pool(0, 0.6)  # 200 are needed
-    pool.add(met(FIRST.name, 0.0, 1.0), settled={0})
-    assert pool.beats_the_pool(0, 0.99)
-    assert not pool.beats_the_pool(0, 1.0)
-    pool.join(Player("random"))
-    assert pool.beats_the_pool(0, 0.99)
-    pool.join(Player("policy_00_000000000200", 0, 200))
-    assert pool.last_snapshot == [200]
-    assert not pool.beats_the_pool(0, 0.6)
