@@ -42,11 +42,6 @@ def test_the_record_of_the_run_has_the_episodes_of_all_ranks_and_names_the_slowe
     assert report.of_all(record()) == {**record(episodes=7), **waits}
 
 
-def test_the_display_tells_what_all_have_sampled():
-    report = RanksReport(FIRST, ClaimedBoard(r1={"sampled_frames_per_second": 300.0}))
-    assert report.outlook_of_all(Outlook(load=None, sampled_frames_per_second=200.0)).sampled_frames_per_second == 500.0
-
-
 def test_another_rank_than_the_first_tells_of_itself_alone():
     board = ClaimedBoard(r0={"record": record(episodes=4)})
     report = RanksReport(SECOND, board)

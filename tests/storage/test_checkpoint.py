@@ -141,7 +141,7 @@ def test_the_newest_whole_one_is_taken_and_each_newer_one_is_named(tmp_path, are
 
 
 @pytest.mark.parametrize("call", ["pathlib.Path.read_bytes", "pathlib.Path.stat"])
-@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES])
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.EACCES])
 def test_a_file_that_cannot_be_read_now_is_not_skipped(tmp_path, monkeypatch, call, number, said):
     _, newer = save(tmp_path), save(tmp_path, 1280)
     spoil(save(tmp_path, 1920))

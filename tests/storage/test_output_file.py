@@ -61,6 +61,19 @@ def test_a_disk_that_is_full_leaves_the_old_file_behind_a_link(tmp_path, monkeyp
     assert list(target.parent.iterdir()) == [target]
 
 
+def test_a_link_that_the_user_did_not_name_is_refused_and_its_target_stays(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "report.html"
+    link.symlink_to(target)
+    with pytest.raises(ValueError, match=r"report\.html is a link"):
+        output_file.require_writable("out", link, is_named=False)
+    with pytest.raises(ValueError, match=r"report\.html is a link"):
+        output_file.write("out", link, b"1", is_named=False)
+    assert not target.exists()
+    link.unlink()
+    output_file.write("out", link, b"2", is_named=False)
+    assert link.read_bytes() == b"2"
+
+
 OLD, NEW = ({name: f"{age} {name}".encode() for name in ("weights", "config", "card")} for age in ("old", "new"))
 
 

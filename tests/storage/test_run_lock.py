@@ -1,7 +1,5 @@
 """One run a directory, whatever becomes of the directory and of the process that runs there."""
 
-import errno
-import fcntl
 import os
 import shutil
 import socket
@@ -151,17 +149,6 @@ def test_a_directory_has_one_lock_under_all_its_names(tmp_path):
     with held(tmp_path / "link"):
         assert not is_free(tmp_path / "run")
         assert not is_free(tmp_path / "link" / ".." / "run")
-
-
-def test_a_file_system_without_locks_is_said_and_used(tmp_path, monkeypatch, said):
-    def flock(_fd, _how):
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-    monkeypatch.setattr(fcntl, "flock", flock)
-    with held(tmp_path / "run"):
-        pass
-    assert len(said) == 1
-    assert "no second run" in said[0]
 
 
 def settings(tmp_path, **flags):

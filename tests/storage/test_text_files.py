@@ -12,6 +12,10 @@ from sf.storage import text_files
 from sf.storage.run_dir import RunDir
 from sf.storage.run_lock import held
 from sf.storage.run_log import RunLog
+from sf.tools.sweep.grid import SweepRun
+from sf.tools.sweep.launchers.local import LocalLauncher
+from sf.tools.sweep.launchers.training_job import TrainingJob
+from sf.tools.sweep.sweep_dir import make_directory
 
 NAN, INF = math.nan, math.inf
 
@@ -95,3 +99,16 @@ def test_a_link_that_appears_later_is_not_written_through(tmp_path, target):
     with pytest.raises(OSError, match="symbolic links"):
         text_files.append(tmp_path / "metrics.jsonl", b"{}\n")
     RunLog(tmp_path / "run.log").write("a line")
+
+
+def test_a_sweep_writes_into_no_link_in_the_place_of_a_log(tmp_path, target):
+    run = SweepRun("seed=0", {}, 0, {"env": "toy_bandit", "num_workers": 1})
+    launcher = LocalLauncher([Config().replace(env="toy_bandit", num_workers=1, device="cpu")], 1)
+    launcher.open(tmp_path, 1, print)
+    launcher.log(run).symlink_to(target)
+    job = TrainingJob(["true"], launcher.log(run), tmp_path, 0)
+    for start in (lambda: launcher.start(run), job):
+        with pytest.raises(OSError, match="symbolic links"):
+            start()
+    with pytest.raises(ValueError, match=r"seed=0\.log is a link"):
+        make_directory(tmp_path)

@@ -3,8 +3,12 @@
 import signal
 import subprocess
 import sys
+import threading
 
 import warm
+
+from sf.run.startup import describing
+from sf.run.startup.describing import said_where_slow
 
 STUBBORN = """
 import threading, time
@@ -31,6 +35,23 @@ def start(tmp_path, *arguments):
     return warm.Popen(
         [sys.executable, *arguments], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+
+
+def test_what_is_waited_for_is_said_again_and_again_and_what_is_done_soon_is_not(monkeypatch):
+    said, twice = [], threading.Event()
+
+    def show(line):
+        said.append(line)
+        if len(said) == 2:
+            twice.set()
+
+    monkeypatch.setattr(describing, "warn", show)
+    with said_where_slow("making Own-v0", after_s=1000.0):
+        pass
+    assert said == []
+    with said_where_slow("making Own-v0", after_s=0.01):
+        assert twice.wait(60.0)
+    assert all(line.startswith("making Own-v0 has taken 0 s so far; Ctrl-C") for line in said)
 
 
 def test_ctrl_c_ends_a_run_whose_environment_is_never_made(tmp_path):

@@ -86,12 +86,6 @@ def test_other_observations_or_actions_are_said(env, what):
         fits(plan_of(), env)
 
 
-def test_a_network_takes_floats_of_any_size():
-    saved = untrained("toy_identity")
-    space = {**saved.state["obs_space"], "dtype": "float64"}
-    require_fits(Checkpoint(saved.tensors, {**saved.state, "obs_space": space}), "FILE", plan_of(), "REMEDY")
-
-
 def test_choices_that_only_add_up_to_the_same_are_other_actions():
     saved, plan = untrained("toy_identity"), plan_of()
     num = int(plan.spec.action_space.n)

@@ -211,13 +211,6 @@ def test_the_network_is_that_of_the_policy_that_a_run_begins_from(tmp_path):
     assert make_config(**flags, nonlinearity="elu").model.nonlinearity == "elu"  # what is named, is for the check
 
 
-def test_the_network_is_that_of_the_policy_that_a_file_of_flags_names(tmp_path):
-    file = checkpoint.save(tmp_path, untrained("CartPole-v1", 0, encoder_mlp_layers=(48, 32)), 1234, keep=2)
-    flags = tmp_path / "flags.yaml"
-    flags.write_text(yaml.safe_dump({"env": "CartPole-v1", "init_from": str(file), "encoder_mlp_layers": [64, 64]}))
-    assert make_config(config=str(flags)).model.encoder_mlp_layers == (48, 32)
-
-
 def test_code_that_a_policy_names_is_not_taken_over(tmp_path):
     source = untrained("CartPole-v1", 0)
     source.state["config"] |= {"encoder": "theirs:Encoder", "model": "theirs:Model"}
