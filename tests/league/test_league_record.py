@@ -77,10 +77,6 @@ def test_a_broken_line_is_named_with_what_is_wrong(path, line, reason):
     with pytest.raises(ValueError, match="line 2") as error:
         record.read(path)
     assert reason in str(error.value)
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(ValueError, match="cannot be read"):
-        record.read(path)
 
 
 def test_a_disk_that_gets_full_leaves_no_part_of_the_rows(path, monkeypatch):

@@ -102,7 +102,3 @@ def test_a_damaged_record_is_said_and_left_alone(tmp_path, damage, number):
     with pytest.raises(ValueError, match=f"line {number}, is"):
         PopulationRecord(tmp_path, INITIAL)
     assert (tmp_path / EVENTS).read_text() == damaged
-    (tmp_path / EVENTS).unlink()
-    (tmp_path / EVENTS).mkdir()
-    with pytest.raises(ValueError, match=f"{EVENTS} cannot be read"):
-        PopulationRecord(tmp_path, INITIAL)
