@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from sf.league import meta_solvers
 from sf.league.meta_solvers import alpharank, nash, nash_average
 
 ROCK_PAPER_SCISSORS = np.array([[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]])
@@ -44,10 +43,6 @@ def antisymmetric(half):
 )
 def test_small_games_have_the_mixture_that_is_known(game, mixture):
     np.testing.assert_allclose(nash(np.array(game, float)), mixture, atol=1e-4)
-
-
-def test_the_best_of_a_transitive_game_has_the_only_skill():
-    np.testing.assert_allclose(nash_average(TRANSITIVE).skill, [-0.9, -0.6, 0], atol=1e-6)
 
 
 def test_whom_a_cycle_beats_has_no_share_and_a_negative_skill():
@@ -126,10 +121,3 @@ def test_alpharank_does_not_depend_on_the_unit_of_the_payoffs(size):
     pytest.importorskip("pyspiel")
     for game in (TRANSITIVE, antisymmetric(np.random.default_rng(0).uniform(-1, 1, (4, 4)))):
         np.testing.assert_allclose(alpharank(size * game), alpharank(game), atol=1e-6)
-
-
-@pytest.mark.parametrize(("solver", "package"), [(alpharank, "pyspiel"), (nash, "scipy")])
-def test_a_solver_names_the_package_that_is_missing(solver, package, monkeypatch):
-    monkeypatch.setattr(meta_solvers.extras, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=f"{package}.*pip install"):
-        solver(TRANSITIVE)

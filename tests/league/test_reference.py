@@ -17,16 +17,3 @@ def test_a_game_of_another_size_is_another_one(tmp_path):
     with pytest.raises(ValueError, match=r"openspiel:go .*19"):
         pool.held(large, {"random": None})
     assert played("openspiel:go", {}) == "openspiel:go"
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "[]", "{}", '{"players": []}', '{"players": [{"name": "a"}]}', '{"players": [{"name": 3, "rating": 1}]}']
-    + [f'{{"players": [{{"name": "a", "rating": {{"mean": {mean}}}}}]}}' for mean in ("NaN", "null", "9" * 400)],
-)
-def test_what_is_no_result_of_a_tournament_is_refused(tmp_path, text):
-    (tmp_path / "pool.json").write_text(text)
-    with pytest.raises(ValueError, match=r"pool\.json has no ratings"):
-        reference.read(tmp_path / "pool.json")
-    with pytest.raises(ValueError, match="cannot be read"):
-        reference.read(tmp_path)

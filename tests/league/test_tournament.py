@@ -1,6 +1,5 @@
 """Tournaments of small players: a network that nobody trained, random moves, and functions of a module."""
 
-import errno
 import json
 import os
 import sys
@@ -138,7 +137,6 @@ def test_a_tournament_goes_on_at_any_line_and_ends_as_one_that_was_not_stopped(t
     [
         ({"matches": 6}, "matches"),
         ({"seed": 1}, "seed"),
-        ({"names": ("random", "net")}, "players"),
         ({"names": ("random", "net", "own_players:rock")}, "players"),  # in another order
         ({"env": "toy_match_pennies"}, "env"),
         ({"weights": 1}, "net"),
@@ -210,13 +208,3 @@ def test_a_tournament_that_was_killed_among_its_matches_loses_only_the_pair_that
     rows, pairs = played(make(matches=8), path.parent)
     assert pairs == make().pairs[1:]
     assert rows == played(make(matches=8))[0] == record.read(path)
-
-
-@pytest.mark.parametrize(("number", "how"), [(errno.ENOSPC, "make room"), (errno.EACCES, "name another --results")])
-def test_results_that_cannot_be_written_ask_for_room_only_where_there_is_none(tmp_path, monkeypatch, number, how):
-    def refuse(*_):
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(record, "append", refuse)
-    with pytest.raises(ValueError, match=f"{os.strerror(number)}.*{how}"):
-        played(make(matches=2), tmp_path)

@@ -61,27 +61,6 @@ def test_a_disk_that_is_full_leaves_the_old_file_behind_a_link(tmp_path, monkeyp
     assert list(target.parent.iterdir()) == [target]
 
 
-def test_a_redirected_output_stays_the_file_of_the_shell(tmp_path):
-    with (tmp_path / "output").open("w+b") as output:
-        path, link = Path(f"/proc/self/fd/{output.fileno()}"), tmp_path / "link"
-        link.symlink_to(path)
-        for named in (path, link):
-            output_file.require_writable("json", named)
-            output_file.write("json", named, b"1")
-            output.seek(0)
-            assert output.read() == b"1"
-
-
-def test_a_link_into_a_folder_that_is_not_there_is_refused_before_the_work(tmp_path):
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path / "missing" / "target")
-    with pytest.raises(ValueError, match="link cannot be written"):
-        output_file.require_writable("json", link)
-    link.unlink()
-    link.symlink_to("/dev/null")
-    output_file.require_writable("json", link)
-
-
 def test_a_link_that_the_user_did_not_name_is_refused_and_its_target_stays(tmp_path):
     target, link = tmp_path / "target", tmp_path / "report.html"
     link.symlink_to(target)

@@ -9,7 +9,7 @@ import pytest
 
 from sf.config import Config
 from sf.storage import text_files
-from sf.storage.run_dir import RunDir, write_atomically
+from sf.storage.run_dir import RunDir
 from sf.storage.run_lock import held
 from sf.storage.run_log import RunLog
 from sf.tools.sweep.grid import SweepRun
@@ -99,14 +99,6 @@ def test_a_link_that_appears_later_is_not_written_through(tmp_path, target):
     with pytest.raises(OSError, match="symbolic links"):
         text_files.append(tmp_path / "metrics.jsonl", b"{}\n")
     RunLog(tmp_path / "run.log").write("a line")
-
-
-def test_a_temporary_file_that_is_a_link_is_replaced(tmp_path, target, monkeypatch):
-    monkeypatch.setattr("os.getpid", lambda: 7)
-    (tmp_path / ".summary.json.7.tmp").symlink_to(target)
-    write_atomically(tmp_path / "summary.json", b"{}")
-    assert (tmp_path / "summary.json").read_bytes() == b"{}"
-    assert not (tmp_path / "summary.json").is_symlink()
 
 
 def test_a_sweep_writes_into_no_link_in_the_place_of_a_log(tmp_path, target):

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 import warm
@@ -71,20 +70,6 @@ def test_the_defaults_of_a_script_lie_between_the_preset_and_the_command_line():
 def test_a_wrong_flag_is_answered_with_what_to_change(flags, named):
     with pytest.raises(ValueError, match=named):
         sf.train(**flags, **({"seed": 3} if isinstance(flags.get("config"), Config) else {}))
-
-
-def test_another_thread_than_the_main_one_is_refused():
-    raised = []
-
-    def body():
-        with pytest.raises(ValueError, match="main thread") as error:
-            sf.train(**TINY)
-        raised.append(error)
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    thread.join()
-    assert raised
 
 
 @pytest.fixture(scope="module")
@@ -215,25 +200,8 @@ def test_a_command_cannot_make_the_environment_of_an_object(command, run_of_an_o
     assert ASKED_FOR in capsys.readouterr().err
 
 
-def test_a_script_that_trains_on_an_object_is_told_of_no_command_that_would_make_it(tmp_path, capsys):
-    ended = {"env_steps": 8, "env_frames": 8, "seconds": 1.0, "stopped_by": None, "mean_return": None}
-    for env, is_told in (("toy_identity", True), (type("Walk", (Identity,), {}), False)):
-        with pytest.raises(SystemExit):
-            cli.report(sf.make_config(env=env, train_dir=str(tmp_path)), {**ended, "env_frames_per_second": 8.0})
-        said = capsys.readouterr().out
-        assert ("sf-eval" in said, "sf-enjoy" in said) == (is_told, is_told)
-        assert "resume: " in said
-
-
 def test_the_policy_of_an_object_acts_without_it(run_of_an_object):
     policy = sf.load_policy(run_of_an_object)
     assert policy.env_id == "python:Walk"
     assert "env_id='python:Walk', env_steps=1234, obs_space=Discrete(4)" in repr(policy)
     assert policy.action_space.contains(policy.act(policy.obs_space.sample()))
-
-
-def test_an_environment_instead_of_its_class_is_refused():
-    with pytest.raises(ValueError, match="env=Identity"):
-        sf.train(Identity)
-    with pytest.raises(ValueError, match="without calling it"):
-        sf.train(env=Identity())

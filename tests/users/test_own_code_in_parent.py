@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 
-import pytest
 import warm
 
 from sf.run.startup import describing
@@ -69,26 +68,3 @@ def test_a_thread_of_an_environment_does_not_keep_the_command_from_ending(tmp_pa
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "gamma is 7.0" in errors
-
-
-@pytest.mark.parametrize(
-    ("end", "status", "said"),
-    [
-        ("SystemExit(130)", 130, ""),
-        ("KeyError('oh')", 1, "KeyError: 'oh'\n"),
-    ],
-)
-def test_a_process_that_leaves_a_thread_behind_ends_as_it_would_without(tmp_path, end, status, said):
-    script = f"""
-import threading
-from sf.system.processes.main_module import leaves_threads_behind
-with leaves_threads_behind(grace_s=0.0):
-    threading.Thread(target=threading.Event().wait).start()
-    print("the last line")
-    raise {end}
-"""
-    process = start(tmp_path, "-c", script)
-    output, errors = process.communicate(timeout=60)
-    assert process.returncode == status
-    assert output == "the last line\n"
-    assert errors.endswith(said)

@@ -20,10 +20,6 @@ def start(*flags):
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
 
 
-def test_it_is_short():
-    assert len(SCRIPT.read_text().splitlines()) <= 250
-
-
 @pytest.mark.long
 def test_it_learns_cartpole():
     said, errors = start("--env_steps", "60000").communicate(timeout=220)

@@ -8,11 +8,8 @@ from sf.config.flags.population import PopulationConfig
 @pytest.mark.parametrize(
     ("flag", "value"),
     [
-        ("num_policies", 0),
         ("pbt_replace_reward_gap_absolute", float("nan")),
-        ("pbt_initial_lr_decades", 1000),
         ("pbt_replace_fraction", 0.6),
-        ("pbt_mutation_rate", 1.5),
         ("pbt_perturb_min", 1.3),  # above pbt_perturb_max
         ("pbt_target_objective", ""),
     ],

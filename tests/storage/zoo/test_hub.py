@@ -1,8 +1,6 @@
 """Policies on the Hub: what is uploaded can be played, what is read runs nothing, and refusals are sentences."""
 
 import importlib
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -73,16 +71,6 @@ def test_the_command_uploads_a_policy_whose_card_names_its_address(a_hub, monkey
     assert f"hub:    {ADDRESS}@{repository.latest[0]}" in capsys.readouterr().out
     assert f"sf-enjoy {ADDRESS} " in repository.latest[2][folder.CARD].decode()
     assert load_policy(ADDRESS).env_steps == 1234
-
-
-def test_a_private_repository_is_for_its_owner_alone(a_hub, policy, monkeypatch):
-    hub.upload(REPO, files(policy), private=True, message="first")
-    assert a_hub.repositories[REPO].private
-    with monkeypatch.context() as patch:
-        patch.setenv("HF_TOKEN", "hf_of_bob")
-        with pytest.raises(ValueError, match="hf:ann/identity is not on the Hub"):
-            load_policy(ADDRESS)
-    assert load_policy(ADDRESS).env_id == "toy_identity"
 
 
 def test_only_the_weights_are_read_under_their_fixed_name(a_hub, policy):
@@ -171,21 +159,3 @@ def test_what_cannot_be_uploaded_is_said_before_the_work(a_hub, repo, token, sai
     a_hub.repositories["ann/bert"].commit("first", {"README.md": b"", "pytorch_model.bin": b""})
     with pytest.raises(ValueError, match=said):
         hub.require_upload(repo, private=False)
-
-
-def test_a_token_that_may_not_write_and_a_hub_that_fails_are_sentences(a_hub, policy, monkeypatch):
-    with pytest.raises(ValueError, match=r"^bob/x: your token may not do this: "):
-        hub.upload("bob/x", files(policy), private=False, message="first")
-    a_hub.answers_with = 418
-    with pytest.raises(ValueError, match=r"^ann/identity: the Hub answered 418"):
-        hub.require_upload(REPO, private=False)
-
-
-def test_the_hub_may_be_another_one_by_the_variable_of_huggingface_hub(a_hub, policy, tmp_path):
-    hub.upload(REPO, files(policy), private=False, message="first")
-    code = f"from sf.storage.zoo.places import located; print(located({ADDRESS!r}))"
-    env = {**os.environ, "HF_ENDPOINT": a_hub.endpoint, "HF_HOME": str(tmp_path / "home")}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=300, check=True
-    )
-    assert checkpoint.load(Path(done.stdout.strip())).state["obs_space"] == policy.state["obs_space"]
