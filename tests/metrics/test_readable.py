@@ -1,6 +1,6 @@
 import pytest
 
-from sf.metrics.readable import clock, count, four_digits, number, outcome, rounded
+from sf.metrics.readable import clock, count, four_digits, number, rounded
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(None, "-"), (42.9, "0:00:42"), (3725, "1:02:05")])
@@ -32,9 +32,3 @@ def test_large_numbers_are_rounded_to_their_unit(value, text):
 )
 def test_a_measured_value_has_four_digits_or_all_before_its_point(value, text):
     assert four_digits(value) == text
-
-
-@pytest.mark.parametrize(("episodes", "is_none"), [(0, True), (12, False)])
-def test_a_run_without_a_mean_return_may_have_finished_episodes(episodes, is_none):
-    summary = {"mean_return": None, "episodes": episodes, "env_frames": 1, "seconds": 1, "env_frames_per_second": 1}
-    assert ("no finished episode" in outcome(summary)) == is_none

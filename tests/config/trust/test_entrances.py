@@ -297,13 +297,7 @@ def test_what_is_named_on_the_command_line_too_needs_no_trust():
 
 @pytest.mark.parametrize(
     "what",
-    [
-        "an environment beside it",
-        "a wrapper beside it",
-        "an encoder beside it",
-        "a model beside it",
-        "a player beside it",
-    ],
+    [f"{code} beside it" for code in ("an environment", "a wrapper", "an encoder", "a model", "a player")],
 )
 def test_the_command_line_vouches_for_what_it_names(what):
     from sf.tools.commands import cli  # noqa: PLC0415
