@@ -181,8 +181,6 @@ def test_a_wrong_flag_ends_with_status_2_and_one_sentence(args, sentence, capsys
     [
         ("sf_eval", "", "PATH is missing: name a run directory, such as train_dir/doom_basic"),
         ("sf_eval", "x --episode 3", "unknown flag --episode: did you mean --episodes?"),
-        ("sf_export", "x", "nothing to write: name --out FILE, --out FOLDER, --card or --hub USER/NAME"),
-        ("sf_bench", "--layers all", "layers is ['all']: it must be one or more of simulation, sampler"),
         ("sf_report", "x --x rounds", "x is 'rounds': it must be "),
         ("sf_sweep", "x --train_dir=", "train_dir is empty: name a file or folder"),
     ],

@@ -1,11 +1,6 @@
 import pytest
 
-from sf.metrics.readable import clock, count, four_digits, number, rounded
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(None, "-"), (42.9, "0:00:42"), (3725, "1:02:05")])
-def test_a_time_is_hours_minutes_and_seconds(seconds, text):
-    assert clock(seconds) == text
+from sf.metrics.readable import count, four_digits, number
 
 
 @pytest.mark.parametrize(
@@ -19,11 +14,6 @@ def test_a_time_is_hours_minutes_and_seconds(seconds, text):
 )
 def test_numbers_have_separators_and_as_many_digits_as_say_something(value, exact, whole):
     assert (number(value), count(value)) == (exact, whole)
-
-
-@pytest.mark.parametrize(("value", "text"), [(0, "0"), (999, "999"), (12_345, "12k"), (2_000_000, "2.0M")])
-def test_large_numbers_are_rounded_to_their_unit(value, text):
-    assert rounded(value) == text
 
 
 @pytest.mark.parametrize(
