@@ -9,7 +9,7 @@ import pytest
 
 from sf.config import Config
 from sf.metrics import progress as progress_module
-from sf.metrics.advice import FEWEST, StaleData, first_update, no_episode
+from sf.metrics.advice import FEWEST, StaleData, first_update
 from sf.metrics.meter import Machine
 from sf.metrics.progress import Progress
 from sf.run.plan import Plan
@@ -27,29 +27,6 @@ def test_the_first_batch_is_full_when_enough_actors_have_ended_their_rollouts(
     config = SimpleNamespace(slots_per_iteration=slots_needed, rollout=64)
     plan = SimpleNamespace(config=config, num_policies=1, num_actors=num_actors, num_workers=num_workers, num_cores=2)
     assert Plan.num_steps_before_update.fget(plan) == steps
-
-
-@pytest.mark.parametrize(
-    ("sampled", "rate", "words"),
-    [
-        (0, 0.0, ["2,048 steps"]),
-        (48, 50.0, ["2,048 steps", "40 s"]),
-        (2040, 50.0, ["about 1 s"]),
-        (2048, 50.0, ["under way"]),
-        (48, 5.0, ["7 min", "--rollout", "--num_batches_per_epoch"]),
-    ],
-)
-def test_the_sentence_says_when_the_first_update_is_due(sampled, rate, words):
-    assert [word for word in words if word not in first_update(2048, sampled, rate)] == []
-
-
-def test_a_run_without_an_episode_is_told_how_long_they_take_or_how_to_end_them():
-    of_match, unknown = no_episode(300, 4200), no_episode(300, None)
-    assert "4,200" in of_match
-    assert "TimeLimit" not in of_match
-    assert "TimeLimit" in unknown
-    assert "300 steps" in of_match
-    assert "300 steps" in unknown
 
 
 def test_the_display_says_when_the_first_update_is_due_until_it_has_come(monkeypatch):
@@ -75,6 +52,7 @@ def test_the_display_says_when_the_first_update_is_due_until_it_has_come(monkeyp
     progress.add_training(0, 2048, {})
     progress.record()
     assert "first update" not in progress.outlook().bottleneck
+    assert "in about 40 s" in first_update(2048, 48, 50.0)
 
 
 LOW, HIGH = {"effective_sample_size": FEWEST - 0.2, "lag_mean": 240.0}, {"effective_sample_size": FEWEST}

@@ -106,20 +106,14 @@ def shown(console, record=RECORD, outlook=OUTLOOK, target=TARGET):
     return text[text.index("╭") :].splitlines()
 
 
-@pytest.mark.parametrize("width", [80, 200])
-@pytest.mark.parametrize("case", ["one policy", "population"])
+CASES = [(60, "one policy"), (80, "one policy"), (80, "population"), (200, "population")]
+
+
+@pytest.mark.parametrize(("width", "case"), CASES)
 def test_the_panel_is_a_whole_box_at_any_width(width, case):
     lines = shown(terminal(width)) if case == "one policy" else shown(terminal(width), *population())
     assert {cell_len(line) for line in lines} == {min(width, 110)}
     assert not any("…" in line for line in lines)
-
-
-@pytest.mark.parametrize("width", [60, 62, 79])
-def test_a_narrow_panel_keeps_its_bars(width):
-    rows = [line for line in shown(terminal(width)) if "busy" in line and "cores" in line]
-    assert [row.split()[1] for row in rows] == ["rollout", "policy", "learner"]
-    assert 2 * rows[1].count("━") > rows[2].count("━") / 2 > 5  # 41 % and 100 %
-    assert not any("…" in row for row in shown(terminal(width)))
 
 
 def test_the_panel_has_every_figure_that_matters():
@@ -251,7 +245,7 @@ def test_a_curve_keeps_its_shape_and_its_best_however_long_a_run_is():
     assert [sparkline(values) for values in ([], [2.0, 2.0], [0.0, 1.0, 7.0])] == ["", "▁▁", "▁▂█"]
 
 
-def test_characters_that_the_output_lacks_are_written_out_or_not_drawn():
+def test_characters_that_the_output_lacks_are_written_out():
     bytes_out = io.BytesIO()
     file = io.TextIOWrapper(bytes_out, encoding="latin-1")
     with Display("run", TARGET, OutputConsole(file=file)) as display:
@@ -260,13 +254,6 @@ def test_characters_that_the_output_lacks_are_written_out_or_not_drawn():
     assert bytes_out.getvalue().decode("latin-1") == "saved td_\\u6f22\nsaved td_é\n"
     OutputConsole(file=file).say("started 漢")
     assert bytes_out.getvalue().endswith(b"started \\u6f22\n")
-    ascii_out = io.BytesIO()
-    file = io.TextIOWrapper(ascii_out, encoding="ascii")
-    with Display("run", TARGET, Console(file=file, width=80, force_terminal=True, height=40)) as display:
-        for mean_return in range(20):
-            display.show({**RECORD, "mean_return": float(mean_return)}, OUTLOOK)
-    file.flush()
-    assert b"@" in ascii_out.getvalue()
 
 
 def test_a_console_without_a_reader_says_so_once_and_a_display_drops_what_it_shows():
@@ -290,15 +277,3 @@ def test_a_message_of_a_thread_is_shown_while_a_process_is_started(capsys):
     with Display("run", TARGET) as display, redirect_stdout(None):
         display.say("wandb: https://wandb.example/run")
     assert "wandb.example" in capsys.readouterr().out
-
-
-def test_returns_as_large_as_numbers_can_be_are_drawn():
-    curve = Curve()
-    for idx in range(1000):
-        curve.add(1e308 if idx < 500 else -1e308)
-    line = sparkline(curve.points)
-    assert (line[:11], line[-11:]) == (11 * "█", 11 * "▁")
-    assert sparkline([math.inf, 0.0, math.nan, 1e308]) == "▁█"
-    assert sparkline([math.nan]) == ""
-    lines = shown(terminal(80), {**RECORD, "mean_return": 1e308})
-    assert any("return" in line for line in lines)

@@ -18,7 +18,6 @@ from sf.ranks.place import ALONE_HERE
 from sf.shared.counters import Counters
 from sf.shared.queues import StopRequested
 from sf.system.machine.cores import usable_cores
-from sf.tools.bench import layers
 
 RECORD_EVERY_S = 10.0
 
@@ -137,20 +136,6 @@ def learner(args, monkeypatch, wait, work):
     sf.learner.worker.learner(MagicMock(), args)
 
 
-def policy_worker_of_bench(args, monkeypatch, wait, work):
-    args.channel.take, args.channel.rows.return_value, args.channel.answer = wait, (np.arange(2), None, None), work
-    monkeypatch.setattr(layers, "ActionSpec", MagicMock())
-    monkeypatch.setattr(layers, "random_actions", lambda *args: (0, 0))
-    layers.random_policy_worker(MagicMock(), args)
-
-
-def learner_of_bench(args, monkeypatch, wait, work):
-    args.stop.is_set.return_value = False
-    args.slots.take, args.slots.give_back = lambda at_most: wait(), work
-    args.slots.arrays = {"env_steps": np.ones(1, np.int32)}
-    layers.draining_learner(MagicMock(), args)
-
-
 @pytest.mark.parametrize(
     ("body", "is_for_slots"),
     [
@@ -159,8 +144,6 @@ def learner_of_bench(args, monkeypatch, wait, work):
         (rollout_worker, False),
         (rollout_worker_without_slots, True),
         (learner, False),
-        (policy_worker_of_bench, False),
-        (learner_of_bench, False),
     ],
 )
 def test_each_process_counts_all_of_its_time_in_the_records_that_it_is_of(body, is_for_slots, process, monkeypatch):

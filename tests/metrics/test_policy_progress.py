@@ -115,13 +115,6 @@ def test_of_a_policy_that_has_other_weights_what_began_before_does_not_count_and
     assert waves.mean(since=100.0) == pytest.approx(MEAN, abs=4.5 * STANDARD_ERROR * 2**0.5)
 
 
-def test_with_one_actor_the_latest_count():
-    latest = LatestEpisodes(num_actors=1, num_policies=1, num_wanted=3)
-    for value in range(5):
-        latest.add(episode(0, value=float(value)))
-    assert [each.episode_return for each in latest.of(0, since=0.0)] == [4.0, 3.0, 2.0]
-
-
 def test_every_actor_counts_as_often_as_the_one_that_has_ended_fewest():
     latest = LatestEpisodes(num_actors=2, num_policies=1, num_wanted=4)
     for actor in (0, 0, 0, 1, 0):

@@ -1,11 +1,6 @@
 import pytest
 
-from sf.metrics.readable import clock, count, four_digits, number, outcome, rounded
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(None, "-"), (42.9, "0:00:42"), (3725, "1:02:05")])
-def test_a_time_is_hours_minutes_and_seconds(seconds, text):
-    assert clock(seconds) == text
+from sf.metrics.readable import count, four_digits, number
 
 
 @pytest.mark.parametrize(
@@ -21,20 +16,9 @@ def test_numbers_have_separators_and_as_many_digits_as_say_something(value, exac
     assert (number(value), count(value)) == (exact, whole)
 
 
-@pytest.mark.parametrize(("value", "text"), [(0, "0"), (999, "999"), (12_345, "12k"), (2_000_000, "2.0M")])
-def test_large_numbers_are_rounded_to_their_unit(value, text):
-    assert rounded(value) == text
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [(0.0, "0"), (-0.123456, "-0.1235"), (99.996, "100"), (999.96, "1,000"), (-2e6, "-2,000,000"), (1.5e99, "1.5e+99")],
 )
 def test_a_measured_value_has_four_digits_or_all_before_its_point(value, text):
     assert four_digits(value) == text
-
-
-@pytest.mark.parametrize(("episodes", "is_none"), [(0, True), (12, False)])
-def test_a_run_without_a_mean_return_may_have_finished_episodes(episodes, is_none):
-    summary = {"mean_return": None, "episodes": episodes, "env_frames": 1, "seconds": 1, "env_frames_per_second": 1}
-    assert ("no finished episode" in outcome(summary)) == is_none

@@ -29,15 +29,6 @@ def test_each_start_adds_an_entry_with_the_machine_and_the_versions(tmp_path):
         record_start(RunDir(run_dir.system))
 
 
-@pytest.mark.parametrize("text", ["", "{", "3", "[1, null]"])
-def test_a_damaged_file_begins_anew(tmp_path, text):
-    run_dir = RunDir(tmp_path)
-    run_dir.system.write_text(text)
-    assert read_starts(run_dir) == []
-    record_start(run_dir)
-    assert len(read_starts(run_dir)) == 1
-
-
 def test_the_commit_is_that_of_the_source_and_says_whether_it_was_changed(tmp_path):
     source, installed = tmp_path / "module.py", tmp_path / ".venv" / "module.py"
     source.write_text("a = 1\n")

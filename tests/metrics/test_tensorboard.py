@@ -111,12 +111,6 @@ def test_hyperparameters_and_configuration_are_in_the_event_file(tmp_path):
     assert "env: toy_bandit" in text
 
 
-def test_a_run_with_evaluations_has_their_chart_first_and_one_of_one_policy_none_of_policies(tmp_path):
-    found = charts(written(tmp_path, Config().replace(eval_every_env_steps=1).flat(), {"env_frames": 0}))
-    assert next(iter(found.values())) == ["eval/mean_return", "eval/mean_return_low", "eval/mean_return_high"]
-    assert not any("policy_" in pattern for patterns in found.values() for pattern in patterns)
-
-
 def test_a_video_is_an_animated_image_that_decodes(tmp_path):
     run_dir = RunDir.at(str(tmp_path), "run")
     buffer = io.BytesIO()
@@ -131,14 +125,6 @@ def test_a_video_is_an_animated_image_that_decodes(tmp_path):
     (image,) = events.Images("video")
     assert (image.step, image.width, image.height) == (400, 6, 4)
     assert Image.open(io.BytesIO(image.encoded_image_string)).n_frames == 3
-
-
-def test_names_that_are_not_utf_8_are_written_with_their_bytes_spelled_out(tmp_path):
-    flags = Config().replace(train_dir="a\udcffb", env_kwargs='{"map": "\udcfe"}').flat()
-    events = written(tmp_path, flags, {"env_frames": 4, "stats/k\udcffills": 2.0})
-    assert [event.value for event in events.Scalars("stats/k\\udcffills")] == [2.0]
-    text = events.Tensors("config/text_summary")[0].tensor_proto.string_val[0].decode()
-    assert "train_dir: a\\udcffb" in text
 
 
 def test_the_documentation_has_the_curve_of_every_metric():

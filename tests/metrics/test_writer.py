@@ -115,9 +115,6 @@ def test_a_directory_that_was_removed_is_made_again_and_the_run_can_be_resumed(r
     assert lines(run_dir) == [record(8)]
     assert curve(run_dir, "losses/total") == [(8, 2.0)]
     assert run_dir.saved_flags() == flags
-    shutil.rmtree(run_dir.path)
-    writer.write_summary({"env_frames": 8})
-    assert json.loads(run_dir.summary.read_text()) == {"env_frames": 8}
     assert said == []
 
 

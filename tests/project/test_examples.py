@@ -6,15 +6,14 @@ import runpy
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import warm
+from group_driver import play
 from runs import FAST
 
 import sf
 from sf import envs
 from sf.config import Config
-from sf.envs import StepResult
 from sf.run.planning import make_plan
 from sf.tools.commands import cli
 
@@ -45,29 +44,13 @@ def plan_of(script, monkeypatch, tmp_path):
     return plan
 
 
-def episodes_of(group, num_steps):
-    rng = np.random.default_rng(0)
-    rows = {key: list(np.zeros((group.num_actors, *box.shape), box.dtype)) for key, box in group.spec.obs_space.items()}
-    spec = envs.ActionSpec.of(group.spec.action_space)
-    group.reset(rows)
-    episodes = []
-    for _ in range(num_steps):
-        heads = [rng.integers(0, size, group.num_actors) for size in spec.discrete_sizes]
-        discrete = np.array(heads, np.int32).reshape(len(heads), group.num_actors).T
-        continuous = rng.normal(0, 1, (group.num_actors, spec.num_continuous)).astype(np.float32)
-        episodes += group.step(discrete, continuous, rows, StepResult.empty(group.num_actors))
-    group.close()
-    return episodes
-
-
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_an_example_is_short_and_can_be_trained_by_the_commands_that_it_names(script, monkeypatch, tmp_path):
     assert len(script.read_text().splitlines()) < 70
     config = plan_of(script, monkeypatch, tmp_path).config
-    episodes = episodes_of(
-        envs.make_group(config.run.env, 4, config.environment, seed=0, first_env_idx=0),
-        num_steps=60 if config.run.env.startswith("doom") else 201,
-    )
+    group = envs.make_group(config.run.env, 4, config.environment, seed=0, first_env_idx=0)
+    _, steps = play(group, 60 if config.run.env.startswith("doom") else 201)
+    episodes = [episode for step in steps for episode in step.episodes]
     assert episodes
     assert set(episodes[0].stats) >= STATS.get(script.stem, set())
     # The commands that it names are commands.

@@ -86,10 +86,6 @@ def said_by_readme(folder):
     return run(folder, f"{before}{not_yet}{activation}{after}\npython example.py\nmake train\n")
 
 
-def test_a_command_is_shortened_where_it_stands():
-    assert shortened("(cd x && sf-eval RUN)  # then\n") == "(cd x && sf-eval RUN --episodes 2 )  # then\n"
-
-
 @pytest.mark.long
 @pytest.mark.timeout(1800)  # on a machine with other work
 def test_the_first_blocks_of_the_readme_run_in_a_fresh_shell_and_make_train_again(folder, said_by_readme):

@@ -1,8 +1,6 @@
 """A process that owns Doom engines, and what is left of engines."""
 
 import os
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,10 +33,3 @@ def engine_pids(owner_pid: int) -> list[int]:
 
 def shared_files(instance_ids: list[str]) -> list[Path]:
     return [path for id_ in instance_ids for path in Path("/dev/shm").glob(f"ViZDoom*{id_}")]
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition() and time.monotonic() < deadline:
-        os.sched_yield()
-    return condition()

@@ -28,18 +28,8 @@ import tyro  # noqa: F401
 MODULES = ("fcntl", "resource", "termios", "tty", "pwd", "grp", "_posixshmem", "faster_fifo")
 OF_OS = (
     *("memfd_create", "sched_getaffinity", "sched_setaffinity", "fork", "eventfd", "getuid", "geteuid", "O_NOFOLLOW"),
-    *(
-        "O_DIRECTORY",
-        "sysconf",
-        "killpg",
-        "register_at_fork",
-        "setsid",
-        "statvfs",
-        "fdatasync",
-        "posix_fadvise",
-        "nice",
-    ),
-    *("getpgid", "getloadavg", "mkfifo", "sched_yield", "waitid"),
+    *("O_DIRECTORY", "sysconf", "killpg", "register_at_fork", "setsid", "statvfs", "fdatasync", "posix_fadvise"),
+    *("nice", "getpgid", "getloadavg", "mkfifo", "sched_yield", "waitid"),
 )
 OF_SIGNAL = (
     *("SIGHUP", "SIGKILL", "SIGPIPE", "SIGCHLD", "SIGSTOP", "SIGCONT", "SIGUSR1", "SIGALRM", "SIGQUIT"),

@@ -1,9 +1,8 @@
 """What a run has left in /dev/shm, though other tests start Doom engines meanwhile."""
 
 import os
-import time
 
-PATIENCE_S = 20.0
+from waiting import eventually
 
 
 def in_shared_memory():
@@ -13,8 +12,5 @@ def in_shared_memory():
 def left_in_shared_memory(before):
     """Names that were not there before, and stay: an engine that starts has some, too, and removes them."""
     left = in_shared_memory() - before
-    give_up_at = time.monotonic() + PATIENCE_S
-    while left and time.monotonic() < give_up_at:
-        os.sched_yield()
-        left &= in_shared_memory()
+    eventually(lambda: not left.intersection_update(in_shared_memory()) and not left)
     return left

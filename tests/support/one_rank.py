@@ -8,26 +8,19 @@ from __future__ import annotations
 import json
 import sys
 
-import gymnasium as gym
-import numpy as np
+import small_batches
 import torch
 from network_numbers import numbers_of
+from small_batches import MASKED
 
 from sf.config import Config
 from sf.envs import ActionSpec
-from sf.learner.batches.batch import Batch
 from sf.learner.update import Updater
 from sf.ranks.ranks import ALONE, DistributedRanks
 
 T, B = 4, 8  # of the whole; B is cut among the ranks
 NUM_ITERATIONS = 8
-OBS_SPACE = gym.spaces.Dict(
-    {
-        "vector": gym.spaces.Box(-1, 1, (5,), np.float32),
-        "action_mask": gym.spaces.Box(0, 1, (3,), np.int8),
-    }
-)
-ACTION = ActionSpec((3,), 0)
+ACTION = ActionSpec((3, 2), 0)
 CPU = torch.device("cpu")
 CONFIG = Config().replace(
     rollout=T,
@@ -44,42 +37,23 @@ CONFIG = Config().replace(
 
 def make_updater(config, rank=0, ranks=ALONE):
     torch.manual_seed(rank)  # the weights are those of rank 0
-    return Updater(config, OBS_SPACE, ACTION, bfloat16=False, device=CPU, ranks=ranks)
+    return Updater(config, MASKED, ACTION, bfloat16=False, device=CPU, ranks=ranks)
 
 
-def make_batch(config, seed, state_size):
-    """Columns whose rewards and observations differ, so that their statistics do, too."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def uniform(*shape):
-        return torch.rand(*shape, generator=generator)
-
+def make_batch(seed, state_size):
+    """Columns whose observations, rewards and shares of valid steps differ, so that their statistics do, too."""
+    batch = small_batches.make_batch(MASKED, ACTION, seed, state_size=state_size, size=(T, B))
     column = torch.arange(B) / B
-    acts = uniform(T + 1, B) < 0.9
-    mask = (uniform(T + 1, B, 3) < 0.7) | (torch.arange(3) == 0)
-    return Batch(
-        obs={"vector": uniform(T + 1, B, 5) + column[:, None], "action_mask": (mask & acts[..., None]).to(torch.int8)},
-        first=uniform(T + 1, B) < 0.2,
-        state=uniform(B, state_size),
-        discrete=torch.zeros(T, B, 1, dtype=torch.int32),
-        continuous=torch.zeros(T, B, 0),
-        log_prob=torch.where(acts[:-1], -uniform(T, B), 0.0),
-        value=uniform(T, B),
-        policy_version=torch.ones((T, B), dtype=torch.int32),
-        reward=uniform(T, B) * (1 + 3 * column),
-        terminated=uniform(T, B) < 0.1,
-        valid=uniform(T, B) > 0.1 + 0.5 * column,
-    )
+    batch.obs["obs"] += column[:, None]
+    batch.reward.mul_(1 + 3 * column)
+    batch.valid &= batch.value > 0.5 * column
+    return batch
 
 
 def columns_of(rank, size, num_minibatches):
     """Those that make each minibatch of the ranks together the minibatch of one learner, in their order."""
     per_minibatch = torch.arange(B).chunk(num_minibatches)
     return torch.cat([columns.chunk(size)[rank] for columns in per_minibatch])
-
-
-def part_of(batch, columns):
-    return batch.columns(columns)
 
 
 def trained(flags, rank=0, size=1, ranks=ALONE):
@@ -91,8 +65,8 @@ def trained(flags, rank=0, size=1, ranks=ALONE):
     columns = columns_of(rank, size, num_minibatches)
     metrics = {}
     for iteration in range(NUM_ITERATIONS):
-        batch = make_batch(config, iteration, updater.model.state_size)
-        updater.train_iteration(part_of(batch, columns), iteration / NUM_ITERATIONS)
+        batch = make_batch(iteration, updater.model.state_size)
+        updater.train_iteration(batch.columns(columns), iteration / NUM_ITERATIONS)
         metrics[iteration] = updater.pop_metrics()
     return numbers_of(updater.model), metrics
 

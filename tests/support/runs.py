@@ -12,20 +12,8 @@ from sf.tools.commands import cli
 DEVICE = os.environ.get("SF_TEST_DEVICE", "cpu")
 QUEUES = os.environ.get("SF_TEST_QUEUES", "pipes")
 
-FAST = [
-    "--num_workers",
-    "2",
-    "--num_envs_per_worker",
-    "2",
-    "--batch_size",
-    "64",
-    "--rollout",
-    "8",
-    "--device",
-    DEVICE,
-    "--queues",
-    QUEUES,
-]
+FAST = ["--num_workers", "2", "--num_envs_per_worker", "2", "--batch_size", "64", "--rollout", "8"]
+FAST += ["--device", DEVICE, "--queues", QUEUES]
 FAST += ["--encoder_mlp_layers", "16", "--summaries_every_sec", "0.3", "--learner_threads", "1"]
 
 

@@ -28,11 +28,6 @@ class NeedsMore(Stubborn):
         self.what = what
 
 
-class ActsOnTwo:
-    def act(self, observation, step):
-        return ACTION
-
-
 def two(observation, step):
     return ACTION
 

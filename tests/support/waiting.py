@@ -5,13 +5,17 @@ import time
 from concurrent.futures import Future
 
 
-def has_message(queue, within_s):
+def eventually(condition, within_s=20.0):
     ends = time.monotonic() + within_s
-    while not queue.has_messages():
+    while not condition():
         if time.monotonic() > ends:
             return False
         time.sleep(1e-4)
     return True
+
+
+def has_message(queue, within_s):
+    return eventually(queue.has_messages, within_s)
 
 
 def in_time(work, within_s):

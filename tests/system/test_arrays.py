@@ -2,11 +2,10 @@
 
 import multiprocessing
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from sf.system.arrays import Field, SharedArrays, available_memory
 
@@ -45,49 +44,25 @@ def test_fields_do_not_overlap_and_an_empty_field_is_allowed():
     assert arrays["c"].tolist() == [1.5, 1.5]
 
 
-def groups(tmp_path, of_process, files):
+IN_A_JOB = {"job/memory.max": "9000000\n", "job/memory.current": "2000000\n"}
+IN_A_JOB |= {"job/step/memory.max": "max\n", "job/step/memory.current": "1000000\n"}
+READ = {"memory.max": "9000000", "memory.current": "8000000", "memory.stat": "anon 1\ninactive_file 3000000\n"}
+FIRST_VERSION = {"memory/memory.limit_in_bytes": "9223372036854771712", "memory/memory.usage_in_bytes": "5"}
+FIRST_VERSION |= {"memory/job/memory.limit_in_bytes": "6000000", "memory/job/memory.usage_in_bytes": "1000000"}
+
+
+@pytest.mark.parametrize(
+    ("of_process", "files", "available"),
+    [
+        ("0::/job/step\n", IN_A_JOB, 7_000_000),  # the nearest limit
+        ("0::/\n", READ, 4_000_000),  # files that were read take no memory away
+        ("4:cpu:/other\n3:memory:/job\n", FIRST_VERSION, 5_000_000),
+    ],
+)
+def test_available_memory_is_what_the_limits_of_control_groups_leave(tmp_path, of_process, files, available):
     (tmp_path / "self").write_text(of_process)
     for name, text in files.items():
         path = tmp_path / "fs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return tmp_path / "fs", tmp_path / "self"
-
-
-def test_available_memory_is_what_the_nearest_limit_leaves(tmp_path):
-    files = {
-        "job/memory.max": "9000000\n",
-        "job/memory.current": "2000000\n",
-        "job/step/memory.max": "max\n",
-        "job/step/memory.current": "1000000\n",
-    }
-    assert available_memory(*groups(tmp_path, "0::/job/step\n", files)) == 7_000_000
-
-
-def test_files_that_were_read_take_no_memory_away(tmp_path):
-    files = {"memory.max": "9000000", "memory.current": "8000000", "memory.stat": "anon 1\ninactive_file 3000000\n"}
-    assert available_memory(*groups(tmp_path, "0::/\n", files)) == 4_000_000
-
-
-def test_the_limit_of_the_first_version_of_control_groups_counts(tmp_path):
-    files = {
-        "memory/memory.limit_in_bytes": "9223372036854771712",
-        "memory/memory.usage_in_bytes": "5",
-        "memory/job/memory.limit_in_bytes": "6000000",
-        "memory/job/memory.usage_in_bytes": "1000000",
-    }
-    assert available_memory(*groups(tmp_path, "4:cpu:/other\n3:memory:/job\n", files)) == 5_000_000
-
-
-def test_a_limit_on_the_size_of_files_is_one_sentence():
-    """In a process of its own: the limit would stay."""
-    code = (
-        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)); import numpy as np\n"
-        "from sf.system.arrays import Field, SharedArrays\n"
-        "try: SharedArrays([Field('rows', (1 << 20,), np.uint8)])\n"
-        "except ValueError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "1,048,576 bytes" in done.stdout
-    assert "`ulimit -f`" in done.stdout
-    assert done.stderr == ""
+    assert available_memory(tmp_path / "fs", tmp_path / "self") == available

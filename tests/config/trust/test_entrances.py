@@ -13,9 +13,13 @@ import yaml
 from untrained import untrained
 
 from sf import load_policy, make_config
+from sf.config.trust import named_code
+from sf.run.planning import make_plan
+from sf.run.startup import initial_weights
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
+from sf.tools.commands import cli
 
 MARKER = "marker"
 PLANTED = (
@@ -156,9 +160,6 @@ def test_a_policy_that_is_loaded_runs_nothing(what, path):
 
 
 def begun_with_theirs():
-    from sf.run.planning import make_plan  # noqa: PLC0415
-    from sf.run.startup import initial_weights  # noqa: PLC0415
-
     own = {"env": "toy_identity", "encoder_mlp_layers": [16], "device": "cpu"}
     plan = make_plan(make_config(**own, init_from="theirs"))
     return initial_weights.initial_checkpoints(plan, [0])[0]
@@ -252,23 +253,17 @@ def test_names_without_a_module_that_lead_to_code_of_theirs_are_refused_as_well(
     "env", ["toy_identity", "CartPole-v1", "ALE/Pong-v5", "doom:basic.cfg", "pettingzoo:classic/rps_v2", "openspiel:go"]
 )
 def test_what_comes_with_packages_needs_no_trust(env):
-    from sf.config.trust import named_code  # noqa: PLC0415
-
     assert named_code({"env": env, "encoder": "auto", "model": "actor_critic"}) == []
 
 
 @pytest.mark.parametrize("name", ["gymnasium.wrappers:FlattenObservation", "gymnasium.wrappers.vector:ClipReward"])
 def test_gymnasiums_own_wrappers_need_no_trust_unless_they_write_files(name):
-    from sf.config.trust import named_code  # noqa: PLC0415
-
     assert named_code({"env": "toy_identity", "env_wrappers": (name, json.dumps({name: {"a": 1}}))}) == []
     (recorder,) = named_code({"env": "toy_identity", "env_wrappers": ("gymnasium.wrappers:RecordVideo",)})
     assert (recorder.flag, recorder.name) == ("env_wrappers", "gymnasium.wrappers:RecordVideo")
 
 
 def test_a_strategy_game_needs_trust_where_it_writes_files():
-    from sf.config.trust import named_code  # noqa: PLC0415
-
     for env_kwargs in ("{}", '{"opponent": "rush"}', '{"replays": null}'):
         assert named_code({"env": "rts_mini", "env_kwargs": env_kwargs}) == []
     for env_kwargs in ('{"replays": "anywhere"}', "["):
@@ -298,17 +293,9 @@ def test_what_is_named_on_the_command_line_too_needs_no_trust():
 
 @pytest.mark.parametrize(
     "what",
-    [
-        "an environment beside it",
-        "a wrapper beside it",
-        "an encoder beside it",
-        "a model beside it",
-        "a player beside it",
-    ],
+    [f"{code} beside it" for code in ("an environment", "a wrapper", "an encoder", "a model", "a player")],
 )
 def test_the_command_line_vouches_for_what_it_names(what):
-    from sf.tools.commands import cli  # noqa: PLC0415
-
     write_run("theirs", PAYLOADS[what])
     (flag, value), *_ = PAYLOADS[what].items()
     words = [f"--{flag}", *([value] if isinstance(value, str) else value)]

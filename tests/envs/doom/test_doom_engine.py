@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 import vizdoom
-from doom_owner import ENVIRONMENT, OWNER, TIMEOUT_S, engine_pids, eventually, shared_files
+from doom_owner import ENVIRONMENT, OWNER, TIMEOUT_S, engine_pids, shared_files
+from waiting import eventually
 
 import sf.envs.doom.game
 from sf.envs.doom import engine

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 from collections import Counter
 
 import pytest
@@ -129,20 +128,6 @@ def test_the_cores_of_a_run_that_was_killed_are_free_again(pin):
     kill(pid)
     assert meanwhile == [4, 5, 6, 7]
     assert cores_of(pin(4), 4) == [0, 1, 2, 3]
-
-
-def test_without_a_list_of_names_cores_are_still_shared_out(pin, tmp_path, monkeypatch):
-    monkeypatch.setattr(cores, "_NAMES", tmp_path / "hidden")
-    first, second = pin(4), pin(4)
-    assert not set(cores_of(first, 4)) & set(cores_of(second, 4))
-
-
-def test_where_no_name_can_be_taken_each_worker_has_a_core_all_the_same(pin, monkeypatch):
-    def refuse(*_):
-        raise PermissionError
-
-    monkeypatch.setattr(socket, "socket", type("Refusing", (socket.socket,), {"bind": refuse}))
-    assert cores_of(pin(10), 10) == [0, 1, 2, 3, 4, 5, 6, 7, 0, 1]
 
 
 def test_a_run_keeps_to_the_cores_that_it_may_use(pin):

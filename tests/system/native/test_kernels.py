@@ -53,9 +53,8 @@ def test_elu_rounds_to_the_nearest_bfloat16():
     assert (away > 0).float().mean() < 1e-3
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_what_is_not_finite_stays_so(dtype):
-    x = torch.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0] * 7, dtype=dtype)
+def test_what_is_not_finite_stays_so():
+    x = torch.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0] * 7)
     kernels.elu_(x)
     assert x[:5].isnan().tolist() == [True, False, False, False, False]
     assert x[1:5].tolist() == [math.inf, -1.0, 0.0, 0.0]

@@ -111,25 +111,3 @@ def test_a_cache_that_cannot_be_made_is_a_reason(cache):
     cache.parent.write_text("a file stands in its place")
     with pytest.raises(CompilerError, match=r"^the cache for compiled loops cannot be made \(.*XDG_CACHE_HOME"):
         library.load("float32")
-
-
-def test_a_user_without_a_home_is_a_reason(cache, monkeypatch):
-    monkeypatch.delenv("XDG_CACHE_HOME")
-
-    def no_home(path):
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(Path, "expanduser", no_home)
-    with pytest.raises(CompilerError, match=r"cannot be made \(Could not determine home"):
-        library.load("float32")
-
-
-def test_a_cache_that_cannot_be_written_is_a_reason(cache, monkeypatch):
-    cache.mkdir(parents=True, mode=0o700)
-
-    def read_only(*args, **kwargs):
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr(library.tempfile, "TemporaryDirectory", read_only)
-    with pytest.raises(CompilerError, match=rf"cannot compile into {cache}: .*Read-only file system"):
-        library.load("float32")

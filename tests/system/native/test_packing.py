@@ -96,14 +96,6 @@ def test_it_packs_what_linear_layers_and_plain_convolutions_multiply_by(made):
     assert {weights[packing._idx(name)] for name in names if name.startswith(packing._CONSTANT)} == PACKED
 
 
-def test_loaded_weights_are_those_of_the_next_call(made):
-    module, path = made
-    program = Program(path, module)
-    for num in (2, 9, 2, 9):
-        load_flat(module, changed(module))
-        assert_same(program, module, num)
-
-
 @pytest.mark.parametrize("name", sorted(PACKED))
 @pytest.mark.parametrize("is_inference", [False, True])
 def test_one_weight_that_is_written_to_is_enough(made, name, is_inference):
@@ -185,12 +177,6 @@ def test_weights_are_packed_once_for_each_version_and_in_place(monkeypatch):
     assert addresses == [torch.ops.mkldnn.data_ptr(runner.constants[name]) for name in ("a", "b")]
 
 
-def test_a_program_without_constants_has_nothing_to_pack():
-    runner = Runner({"c": "_tensor_constant0"})
-    PackedWeights(runner, [torch.randn(8, 4)]).refresh()
-    assert not runner.num_updates
-
-
 def test_what_stands_for_weights_is_not_a_number():
     weights = [torch.randn(8, 4), torch.randn(8), torch.randn(2, 2).double(), torch.randn(2, 2, 3), torch.empty(0, 4)]
     constants = packing.constants(weights)
@@ -201,8 +187,3 @@ def test_what_stands_for_weights_is_not_a_number():
         assert torch.allclose(F.linear(x, weights[0]), x.sum(1, keepdim=True).expand(3, 8))
         assert torch.equal(F.linear(x[0], weights[0]), weights[0] @ x[0])  # not for a single one
     assert torch.equal(F.linear(x, weights[0]), x @ weights[0].T)
-
-
-def test_a_pytorch_that_copies_constants_has_none(monkeypatch):
-    monkeypatch.setattr(packing, "_can_replace_constants", lambda: False)
-    assert not packing.constants([torch.randn(8, 4)])

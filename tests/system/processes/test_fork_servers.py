@@ -5,7 +5,6 @@ import multiprocessing.util
 import os
 import shutil
 import signal
-import site
 import subprocess
 import sys
 from multiprocessing import forkserver
@@ -84,22 +83,6 @@ def test_a_child_gets_the_queues_of_many_hundred_workers(tmp_path):
     queues = [PipeQueue(4) for _ in range(450)]
     start_child(NETWORKS, "learner", 0, answer, tmp_path / "told", queues).join()
     assert [queue.get_many() for queue in queues] == [[number] for number in range(450)]
-
-
-@pytest.mark.long
-def test_a_program_that_finds_the_package_by_sys_path_alone_trains(tmp_path):
-    root = Path(__file__).parents[3]
-    flags = {"env": "toy_identity", "num_workers": 1, "train_dir": str(tmp_path), "train_for_env_steps": 500}
-    script = tmp_path / "script.py"
-    script.write_text(
-        f"import sys\nsys.path[:0] = {[str(root), *site.getsitepackages()]}\n"
-        f"if __name__ == '__main__':\n    import sf\n    sf.train(**{flags | {'device': 'cpu'}})\n"
-    )
-    without = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    run = [sys.executable, "-S", str(script)]
-    done = subprocess.run(run, cwd=tmp_path, env=without, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "toy_identity" / "summary.json").exists()
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 looks into the working directory before all else")

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import vizdoom
-from doom_owner import ENVIRONMENT, OWNER, engine_pids, eventually, shared_files
+from doom_owner import ENVIRONMENT, OWNER, engine_pids, shared_files
 from doom_stage import Stage
+from waiting import eventually
 
 from sf.envs.doom import engine
 from sf.envs.doom.group import make_group
