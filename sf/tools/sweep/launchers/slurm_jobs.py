@@ -58,7 +58,11 @@ def read_jobs(path: Path) -> dict[str, Job]:
     """Returns the jobs by the name of the run. A file that is not there, or not of this kind, counts as empty."""
     try:
         rows = json.loads(path.read_bytes())
-        return {row["run"]: Job(str(int(row["job"])), path.parent / row["folder"], int(row["lost"])) for row in rows}
+        folders = [path.parent / Path(row["folder"]).name for row in rows]
+        return {
+            row["run"]: Job(str(int(row["job"])), folder, int(row["lost"]))
+            for row, folder in zip(rows, folders, strict=True)
+        }
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
