@@ -72,8 +72,9 @@ def test_a_population_with_spread_learning_rates_beats_its_median_member_trained
         *("--experiment", "population"),
     )
     assert alone["mean_return"] < 4.0  # of 8, and 2 at random
-    best = max(population[f"policy_{policy_id:02d}/mean_return"] for policy_id in range(2))
-    assert best > 5.0
+    # A policy that has taken over another's weights as the run ended has no episode of its own since.
+    returns = [population[f"policy_{policy_id:02d}/mean_return"] for policy_id in range(2)]
+    assert max(mean for mean in returns if mean is not None) > 5.0
     assert population["mean_return"] > alone["mean_return"] + 1.0
     events = read_events(tmp_path / "population")
     assert [event.hyperparameters["learning_rate"] for event in events[:2]] == pytest.approx([10**-5.5, 10**-2.5])
