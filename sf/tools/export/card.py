@@ -98,7 +98,7 @@ def changed_flags(
 def _front_matter(subject: Subject, score: Score, env: str, title: str) -> str:
     returned, won = score.statistics["return"], win_rate(score.against_random)
     metrics: dict[str, Any] = {} if won is None else {"win_rate_against_random": round(won.mean, 4)}
-    metrics["mean_reward"] = f"{number(returned.mean)} +/- {number(returned.std)}"
+    metrics["mean_reward"] = f"{returned.mean:.2f} +/- {returned.std:.2f}"  # for programs
     result = {
         "task": {"type": "reinforcement-learning", "name": "reinforcement-learning"},
         "dataset": {"name": env, "type": env},
