@@ -103,10 +103,10 @@ SCREEN_HEIGHT, SCREEN_WIDTH = 120, 160
 FRAME_HEIGHT, FRAME_WIDTH = 72, 128
 FRAME_SHAPE = (FRAME_HEIGHT, FRAME_WIDTH, 3)
 BUFFERS = {"depth": 1, "labels": 1, "automap": 3}
-"""What ViZDoom can draw beside the screen, and its channels. In a state of the game it is NAME_buffer."""
+"""ViZDoom can draw these beside the screen, with this many channels. In a state of the game each is NAME_buffer."""
 
 NOT_SHOWN = ("audio_buffer", "notifications_buffer", "objects_info", "sectors_info")
-"""What ViZDoom can tell besides, and no policy sees."""
+"""ViZDoom can tell these besides, and no policy sees them."""
 
 _FOUR_PIXELS = {channels: np.dtype(f"V{4 * channels}") for channels in (1, 3)}
 _BLOCKS = (24, 5, 32)  # groups of rows, rows of a group, runs of a row

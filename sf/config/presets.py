@@ -2,9 +2,8 @@
 
 Where no preset is called so, the kind of the environment has one: `image` where an observation is a picture, or
 `image_continuous` where an action has real numbers, too, and `small_` before either where no picture has 36 pixels a
-side; else `symbols` where one is a grid of codes or a board, or
-`board` where several agents have legal actions there, too; else `continuous` where an action has real numbers, else
-`vector`.
+side; else `symbols` where one is a grid of codes or a board, or `board` where several agents have legal actions there,
+too; else `continuous` where an action has real numbers, else `vector`.
 """
 
 from __future__ import annotations

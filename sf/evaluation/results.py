@@ -21,7 +21,7 @@ def named_apart(name: str, taken: Container[str]) -> str:
 
 
 class Result(NamedTuple):
-    """How an agent of a policy fared against one of an opponent. points: 1 for a win, 0.5 for a draw, 0 for a loss."""
+    """Tells how an agent of a policy fared against one of an opponent. points: 1 for a win, 0.5 for a draw, else 0."""
 
     match_idx: int
     agent_idx: int  # of the policy

@@ -154,6 +154,11 @@ def test_a_resumed_run_continues_the_same_run_there(wandb, trackio, run_dir, con
     for runs in ([run.arguments["id"] for run in wandb.runs], [run.name for run in trackio.runs]):
         assert runs[0] == runs[1]
         assert "012345" in runs[0]
+    older = run_dir.path / "wandb" / "id"  # where versions before kept it
+    older.parent.mkdir(exist_ok=True)
+    older.write_text("theirs")
+    TRACKERS["wandb"](run_dir, config)
+    assert wandb.runs[-1].arguments["id"] == "theirs"
     assert {run.arguments["resume"] for run in (*wandb.runs, *trackio.runs)} == {"allow"}
 
 

@@ -1,1 +1,1 @@
-"""Where metrics go: files, TensorBoard, Trackio, Weights & Biases."""
+"""Writes metrics to files, TensorBoard, Trackio and Weights & Biases."""

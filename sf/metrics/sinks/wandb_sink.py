@@ -60,7 +60,7 @@ class WandbRun:
             group=watch.wandb_group,
             tags=watch.wandb_tags,
             name=self._config.run.experiment_name,
-            id=self._run_dir.saved_id(),
+            id=self._id(),
             resume="allow",
             dir=self._run_dir.path,
             config=self._config.flat(),
@@ -71,3 +71,8 @@ class WandbRun:
                 finish_timeout=_TIMEOUT_S,
             ),
         )
+
+    def _id(self) -> str | None:
+        """Returns that of the run, or the one which an older version kept."""
+        older = self._run_dir.path / "wandb" / "id"
+        return older.read_text() if older.is_file() else self._run_dir.saved_id()

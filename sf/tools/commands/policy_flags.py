@@ -9,7 +9,7 @@ from sf.envs.field_types import require
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyFlags:
-    """Which weights of a run play, and how."""
+    """Choose which weights of a run play, and how."""
 
     checkpoint: str = "latest"
     """latest, or best: the best checkpoint of a run so far (docs/evaluation.md says by which measure)."""

@@ -129,8 +129,8 @@ def load(path: Path, say: Callable[[str], None] = print) -> Run:
 
 
 def _ending(directory: RunDir, last: Mapping[str, float]) -> list[dict[str, float]]:
-    """What the summary says of episodes, some of which have ended after the last record. Its other numbers are over the
-    whole run. Empty where the run goes on."""
+    """Returns what the summary says of episodes, some of which ended after the last record. Its other numbers are over
+    the whole run. Empty where the run goes on."""
     summary = numbers(directory.saved_summary() or {})
     if summary.get("seconds", -1.0) < last.get("seconds", 0.0):
         return []

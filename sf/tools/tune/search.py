@@ -25,7 +25,7 @@ from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.envs.field_types import checked
 from sf.storage.run_records import is_number
-from sf.tools.sweep.grid import SweepRun, mapping, read_yaml, require_free_flag, seeds_of
+from sf.tools.sweep.grid import SweepRun, mapping, read_yaml, require_free_flag, require_values, seeds_of
 
 if TYPE_CHECKING:
     import optuna
@@ -136,6 +136,7 @@ def read_search(path: Path) -> Search:
         require_free_flag(path, name)
         if name in flags and name in space:
             raise UsageError(f"{path}: {name} is under flags and under search: leave it out of one of them")
+    require_values(path, flags)
     num_trials, objective = found.get("trials", 30), found.get("objective", "mean_return")
     if type(num_trials) is not int or not 1 <= num_trials <= _MOST_TRIALS:
         raise UsageError(
@@ -158,6 +159,8 @@ def read_search(path: Path) -> Search:
 def _values(path: Path, name: str, found: Any) -> Range | Choices:
     if isinstance(found, list) and found:
         values = tuple(checked(Config, {name: value}, str(path))[name] for value in found)
+        for value in values:
+            require_values(path, {name: value})
         if len({_storable(value) for value in values}) < len(values):
             raise UsageError(f"{path}: {name} under search has a value twice: name each once")
         return Choices(values)

@@ -232,6 +232,22 @@ def test_a_sweep_cannot_hide_a_flag_in_a_name_or_a_value(flags, capsys):
     assert not Path(MARKER).exists()
 
 
+HIDDEN = ["random", "--trust", "true", "--env", "planted:Env"]
+
+
+@pytest.mark.parametrize("place", ["flags", "search"])
+def test_a_search_cannot_hide_a_flag_in_a_value(place, capsys):
+    flags = {"env": "toy_match_rps", "past_share": 0.2, "num_workers": 1, "train_for_env_steps": 1000}
+    search = {"gamma": [0.9, 0.99]}
+    if place == "flags":
+        flags["players"] = HIDDEN
+    else:
+        search["players"] = [["random"], HIDDEN]
+    Path("theirs.tune.yaml").write_text(yaml.safe_dump({"flags": flags, "search": search}))
+    assert "cannot begin with --" in refused(capsys, *COMMANDS["sf-tune"])
+    assert not Path(MARKER).exists()
+
+
 def test_a_run_of_a_sweep_that_goes_on_is_not_more_trusted_than_another(capsys):
     Path("mine.yaml").write_text(yaml.safe_dump({"flags": {"env": "toy_identity", "num_workers": 1}, "seeds": [0]}))
     write_run("sweeps/mine/seed=0", {**PAYLOADS["an encoder beside it"], "num_workers": 1, "seed": 0})

@@ -53,7 +53,7 @@ _ADAPTED = {
 
 @dataclass(frozen=True)
 class RandomPlay:
-    """What a time of random actions in one environment came to. Means are over finished episodes."""
+    """Holds what random actions in one environment came to. Means are over finished episodes."""
 
     seconds: float
     steps_per_s: float  # decisions of all agents
@@ -146,7 +146,7 @@ def make_page(env: str, options: EnvOptions, seconds: float) -> Page:
 
 
 def play_randomly(env: str, options: EnvOptions, seconds: float) -> RandomPlay:
-    """As many environments as a rollout worker steps together, or one where no more can be made in a process.
+    """Play as many environments as a rollout worker steps together, or one where a process can make no more.
 
     Raises what they raise.
     """
