@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import contextmanager
 
 import pytest
-from ranks_in_threads import each_rank
+import torch
 
 from sf.ranks.agreement import Agreement, RankStatus
-from sf.ranks.ranks import Ranks
+from sf.ranks.ranks import ALONE, Ranks
+
+
+class ThreadRanks(Ranks):
+    """Ranks in threads of this process."""
+
+    def __init__(self, rank, size, barrier, board):
+        self.rank, self.size = rank, size
+        self._barrier, self._board = barrier, board
+
+    def totals(self, *sums):
+        self._board[self.rank] = [each.clone() for each in sums]
+        self._barrier.wait()
+        found = [torch.stack(of_all).sum(0) for of_all in zip(*self._board, strict=True)]
+        self._barrier.wait()
+        self.waited_s += 1.0 + self.rank
+        return found
 
 
 def together(statuses):
@@ -18,7 +35,17 @@ def together(statuses):
 
 def each(size, work):
     """What `work(agreement, rank)` returns for each of the ranks."""
-    return each_rank(size, lambda ranks: work(Agreement(ranks), ranks.rank))
+    barrier, board, heard = threading.Barrier(size), [None] * size, [None] * size
+
+    def come(rank):
+        heard[rank] = work(Agreement(ThreadRanks(rank, size, barrier, board)), rank)
+
+    threads = [threading.Thread(target=come, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    return heard
 
 
 def test_all_hear_the_same_steps_are_sums_and_the_clock_and_the_orders_are_those_of_the_first():
@@ -42,13 +69,10 @@ def test_the_share_of_time_that_goes_by_in_waiting_is_known_of_each_rank_which_s
     now, is_held_up, while_waiting = [0.0], [], []
     monkeypatch.setattr("sf.ranks.agreement.time.perf_counter", lambda: now[0])
 
-    class Watched(Ranks):
-        rank, size = 0, 2
-
+    class Watched(ThreadRanks):
         def totals(self, *sums):
             while_waiting.append(bool(is_held_up))
-            self.waited_s += 1.0
-            return list(sums)
+            return super().totals(*sums)
 
     @contextmanager
     def held_up():
@@ -56,7 +80,7 @@ def test_the_share_of_time_that_goes_by_in_waiting_is_known_of_each_rank_which_s
         yield
         is_held_up.clear()
 
-    agreement = Agreement(Watched(), held_up)
+    agreement = Agreement(Watched(0, 2, threading.Barrier(1), [None]), held_up)
     for _ in range(3):
         agreement.reach(RankStatus(1, True))  # what it waits in one, it tells in the next
     assert (while_waiting, is_held_up) == ([True] * 3, [])
@@ -73,3 +97,9 @@ def test_within_a_long_iteration_a_stop_of_one_is_heard_by_all(last_s, is_asked)
         return [agreement.goes_on(True), agreement.goes_on(rank == 0)]
 
     assert each(2, go_on) == [[True, not is_asked]] * 2
+
+
+def test_one_alone_agrees_with_itself():
+    agreement, own = Agreement(ALONE), RankStatus(10, goes_on=True, lost_steps=1, share_done=0.5, has_orders=True)
+    assert agreement.reach(own) is own
+    assert [agreement.goes_on(True), agreement.goes_on(False)] == [True, False]

@@ -5,12 +5,16 @@ from __future__ import annotations
 import io
 import os
 import signal
+import sys
+import tempfile
 
 import pytest
 
+from sf.envs.errors import UsageError
 from sf.ranks import launcher
 from sf.ranks.agent import SAID_ONCE
 from sf.ranks.place import FINAL_FAILURE, STARTED_AGAIN, Place
+from sf.tools.commands import ends
 
 TAKEN_BY_TORCH = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)  # in the process that launches
 
@@ -55,3 +59,32 @@ def test_ranks_that_fail_are_started_again_and_know_it(monkeypatch, statuses, nu
     with open("/dev/full", "wb", buffering=0) as full:  # also where nobody reads that
         monkeypatch.setattr("sys.stdout", io.TextIOWrapper(full, write_through=True))
         assert launched(monkeypatch, statuses, num_restarts) == expected
+
+
+def test_what_all_ranks_would_say_is_said_once(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv(SAID_ONCE, str(tmp_path))
+    for message in ("num_workers is 0: at least 1", "num_workers is 0: at least 1", "another"):
+        with pytest.raises(SystemExit) as ended:
+            ends.fail(message)
+        assert ended.value.code == 2
+    assert capsys.readouterr().err == "error: num_workers is 0: at least 1\nerror: another\n"
+
+
+@pytest.mark.skipif(not hasattr(launcher.LaunchConfig, "signals_to_handle"), reason="this PyTorch has no choice")
+def test_where_nohup_has_set_the_hangup_to_be_ignored_no_rank_is_ended_by_it(monkeypatch, tmp_path):
+    hang_up = "import os, signal, sys, time; os.kill(os.getppid(), signal.SIGHUP); time.sleep(0.5); sys.exit(2)"
+    monkeypatch.setattr(sys, "orig_argv", [sys.executable, "-c", hang_up])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert launcher.launch(1, lambda: False) == 2
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert not list(tmp_path.iterdir())  # no folder of empty logs
+
+
+def test_more_ranks_than_memory_holds_are_refused_before_any_starts():
+    launcher.require_memory(8, free=8 * 300 * 2**20)
+    launcher.require_memory(1, free=0)  # it is for the run to say what it needs
+    with pytest.raises(UsageError, match=r"num_learners is 1,000,000: .*13"):
+        launcher.require_memory(1_000_000, free=4 * 2**30)

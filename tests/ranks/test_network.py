@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 
 import pytest
 
@@ -43,5 +44,11 @@ def test_what_the_user_has_chosen_stays(monkeypatch):
     assert "NCCL_SOCKET_IFNAME" not in os.environ
 
 
-def test_an_interface_is_found_by_the_address_of_its_packets():
+def test_an_interface_is_found_by_the_address_of_its_packets(monkeypatch):
     assert interface_towards("127.0.0.1") == "lo"
+
+    def fails(host):
+        raise socket.gaierror("no such name")
+
+    monkeypatch.setattr(socket, "gethostbyname", fails)
+    assert interface_towards("nowhere") is None

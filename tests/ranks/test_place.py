@@ -20,7 +20,9 @@ def test_torchrun_says_which_rank_this_is():
     assert Place.from_environment({"RANK": "3"}) == ALONE_HERE  # some shells have such a variable
 
 
-@pytest.mark.parametrize("broken", [{"LOCAL_RANK": "one"}, {"MASTER_ADDR": None}])
+@pytest.mark.parametrize(
+    "broken", [{"LOCAL_RANK": "one"}, {"LOCAL_WORLD_SIZE": None}, {"MASTER_ADDR": None}, {"MASTER_PORT": "abc"}]
+)
 def test_a_variable_that_is_not_as_torchrun_sets_it_is_said(broken):
     variables = {name: value for name, value in {**TORCHRUN, **broken}.items() if value is not None}
     ((name, value),) = broken.items()
@@ -60,7 +62,6 @@ def test_the_first_rank_does_what_is_done_once_and_no_two_draw_the_same_numbers(
     [
         ({"past_share": 0.2}, "players that do not learn"),
         ({"gradient_workers": 1}, "gradient_workers"),
-        ({"worker_timeout_s": 10.0}, "worker_timeout_s is 10, and rank_timeout_s 30"),  # it would be killed first
     ],
 )
 def test_what_ranks_cannot_do_is_one_sentence(flags, what):
@@ -75,6 +76,11 @@ def test_what_may_be_started_again_at_any_moment_does_not_begin_anew_each_time()
     require_can_be_ranked(anew, Place(0, 2, 0, 2))  # on one machine it is known which start is the first
     with pytest.raises(ValueError, match="restart_behavior is overwrite"):
         require_can_be_ranked(anew, Place(0, 2, 0, 1))
+
+
+def test_a_learner_that_waits_for_a_rank_is_not_to_be_killed_before_that_one_is_missed():
+    with pytest.raises(ValueError, match="worker_timeout_s is 10, and rank_timeout_s 30"):
+        require_can_be_ranked(Config().replace(worker_timeout_s=10.0), Place(0, 2, 0, 2))
 
 
 def mark(folder, launch, place=None):
@@ -98,3 +104,6 @@ def test_a_launch_knows_and_removes_its_own_mark_alone_which_the_first_rank_sets
     assert mark(folder, "this").is_there()
     mark(folder, "this").remove()
     assert not mark(folder, "this").is_there()
+    (folder / "under_way").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match="under_way is a link"):
+        mark(folder, "this").is_there()

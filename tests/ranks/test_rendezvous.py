@@ -77,6 +77,18 @@ def test_a_rank_knows_whether_it_sees_the_disk_of_the_first(all_meet, tmp_path):
     assert len({place.rendezvous for place in places}) == 1
 
 
+def test_nothing_is_written_through_a_link_that_somebody_has_put_there(monkeypatch, tmp_path):
+    monkeypatch.setattr(rendezvous, "connect", lambda place, is_parent: store_at(tmp_path / "store"))
+    folder, theirs = tmp_path / "folder", tmp_path / "theirs"
+    folder.mkdir()
+    theirs.write_text("kept")
+    (folder / "rendezvous").symlink_to(theirs)
+    for place, said in ((folder, "rendezvous is a link"), (theirs, "--train_dir")):
+        with pytest.raises(UsageError, match=said):
+            meet(Place(), Config(), {}, place)
+    assert theirs.read_text() == "kept"
+
+
 def test_other_flags_than_those_of_the_first_rank_are_said(all_meet, tmp_path):
     configs = [Config(), Config().replace(num_workers=7, train_dir="elsewhere"), Config().replace(gamma=0.9)]
     met = all_meet(configs, [tmp_path] * SIZE)

@@ -205,6 +205,14 @@ def test_a_new_run_whose_first_start_fails_is_no_resumed_earlier_one(tmp_path):
 
 
 @long
+def test_a_failure_that_would_come_again_starts_no_rank_again_whichever_ends_first(tmp_path):
+    diverges = ("--learning_rate", "1e30", "--lr_schedule", "constant", "--max_skipped_updates", "2")
+    evaluates = ("--eval_every_env_steps", "100000")  # at the first rank, which ends later for it
+    process = start(tmp_path, *diverges, "--on_divergence", "stop", "--max_restarts", "3", *evaluates)
+    assert "all ranks are started again" not in ended(process, tmp_path, 1)
+
+
+@long
 def test_a_stop_within_a_long_iteration_loses_nothing_that_was_trained_on(tmp_path):
     process = start(tmp_path, "--num_epochs", "5000", "--max_policy_lag", "100000")
     log = tmp_path / "ranks" / "run.log"

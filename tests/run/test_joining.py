@@ -97,3 +97,7 @@ def test_launches_of_one_name_do_not_resume_the_run_of_one_another(join):
     join("none", num_restarts=0)[1].set()
     assert join("none", num_restarts=0)[0] == "restart"
     assert join("none", num_restarts=1)[0] == "restart"
+
+
+def test_another_rank_than_the_first_moves_nothing_aside(join):
+    assert join("this", num_restarts=0, rank=1)[0] == "resume"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
+import pytest
 
 from sf.metrics.progress import Outlook
 from sf.ranks.board import Board
@@ -42,6 +45,19 @@ def test_the_record_of_the_run_has_the_episodes_of_all_ranks_and_names_the_slowe
     assert report.of_all(record()) == {**record(episodes=7), **waits}
 
 
+def test_the_waits_of_several_policies_are_taken_together():
+    report = RanksReport(FIRST, ClaimedBoard())
+    report.note_waits(0, [0.5, 0.1])
+    report.note_waits(1, [0.2, 0.8])
+    assert report.of_all(record())["ranks/slowest"] == 0
+    assert report.of_all(record())["ranks/slowest_wait_share"] == pytest.approx(0.35)
+
+
+def test_the_display_tells_what_all_have_sampled():
+    report = RanksReport(FIRST, ClaimedBoard(r1={"sampled_frames_per_second": 300.0}))
+    assert report.outlook_of_all(Outlook(load=None, sampled_frames_per_second=200.0)).sampled_frames_per_second == 500.0
+
+
 def test_another_rank_than_the_first_tells_of_itself_alone():
     board = ClaimedBoard(r0={"record": record(episodes=4)})
     report = RanksReport(SECOND, board)
@@ -63,6 +79,13 @@ def test_rewards_are_shaped_on_all_ranks_as_the_first_says():
     other = RanksReport(SECOND, ClaimedBoard(r0=boards.own), shaping=shapings[1])
     other.tell(record(), Outlook(load=None))
     assert shapings[1]["weights"].tolist() == weights
+
+
+def test_a_rank_that_ends_with_another_waits_for_a_signal_of_its_own(monkeypatch):
+    waited = []
+    monkeypatch.setattr("sf.run.ranks_report.connection.wait", lambda ready, seconds: waited.append(ready))
+    RanksReport(FIRST, ClaimedBoard()).wait_for_own_signal(SimpleNamespace(wakeup="the pipe"))
+    assert waited == [["the pipe"]]
 
 
 def test_learners_that_all_wait_for_each_other_are_found(monkeypatch):

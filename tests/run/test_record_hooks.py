@@ -10,6 +10,7 @@ from pages import ROOT, blocks
 
 import sf
 from sf.metrics.progress import Progress
+from sf.ranks.records import merged
 from sf.run import trainer
 from sf.run.record_hooks import RecordHooks, stop_at_return
 from sf.shared.counters import Counters
@@ -31,6 +32,17 @@ def test_what_a_function_does_to_its_record_is_seen_by_nobody():
     record = {"env_steps": 1}
     RecordHooks({"a": dict.clear}).call(record)
     assert record == {"env_steps": 1}
+
+
+@pytest.mark.parametrize("error", [KeyError("trial"), SystemExit(3)])
+def test_what_a_function_raises_is_kept_until_the_run_has_saved(error):
+    def fail(record):
+        raise error
+
+    hooks = RecordHooks({"on_record": fail})
+    hooks.call({})
+    assert (hooks.stopped_by, hooks.error) == ("on_record", error)
+    assert hooks.last_words() == f"on_record raised {error!r}: the run saves and ends"
 
 
 def test_a_return_counts_once_every_policy_has_it_over_as_many_episodes_as_are_averaged():
@@ -63,6 +75,14 @@ def test_a_return_does_not_count_before_each_actor_has_ended_an_episode():
     progress.add_episodes([[-220.0, 1, 1, {}, 0, 7, 0.0]])
     assert progress.record()["mean_return"] == 25.0  # seven of 60
     assert not is_reached(progress.record())
+
+
+def test_the_episodes_of_all_ranks_count():
+    is_reached = stop_at_return(5.0, 4, num_policies=1)
+    ranks = [{"mean_return": 9.0, "episodes_in_mean": 2}, {"mean_return": None, "episodes_in_mean": 0}]
+    assert not is_reached(merged(ranks))
+    assert is_reached(merged([ranks[0], {"mean_return": 1.0, "episodes_in_mean": 2}]))  # 5.0 over 4
+    assert not is_reached(merged([ranks[0], {"mean_return": 0.9, "episodes_in_mean": 2}]))
 
 
 class Trial:
@@ -100,8 +120,8 @@ class Parts:
         with redirect_stdout(StringIO()) as said:
             self.answered = trainer.train(flags(), self.answer)
             self.metrics = self._lines()
-            self.error = Trial(2, self.answered["env_steps"], SystemExit("pruned"))  # no `Exception`
-            with pytest.raises(SystemExit, match="pruned") as raised:
+            self.error = Trial(2, self.answered["env_steps"], KeyError("pruned"))
+            with pytest.raises(KeyError, match="pruned") as raised:
                 trainer.train(flags(), self.error)
             self.raised = raised.value
             self.summary_of_error = json.loads((self.run / "summary.json").read_text())
@@ -134,8 +154,8 @@ def test_what_it_raises_reaches_the_caller_after_the_run_has_saved(parts):
     assert parts.raised is parts.error._error
     assert len(parts.error.of_training()) == 2
     assert parts.summary_of_error["stopped_by"] == "on_record"
-    assert "on_record raised SystemExit('pruned'): the run saves and ends" in parts.said
-    assert "saved" in parts.said.rpartition("SystemExit('pruned')")[2]
+    assert "on_record raised KeyError('pruned'): the run saves and ends" in parts.said
+    assert "saved" in parts.said.rpartition("KeyError('pruned')")[2]
 
 
 def test_a_run_stops_at_a_return_and_all_of_it_is_one_run(parts):
@@ -151,6 +171,12 @@ def test_the_command_ends_well_where_the_return_is_reached_and_says_how_to_go_on
         cli.report(parts.last, parts.returned)
     assert end.value.code == 0
     assert "--stop_at_return None" in capsys.readouterr().out
+
+
+def test_what_is_no_function_is_refused_before_anything_starts(tmp_path):
+    with pytest.raises(ValueError, match="on_record is 3: "):
+        sf.train(env="toy_identity", train_dir=str(tmp_path), on_record=3)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_early_stopping_in_the_documentation_stops_where_returns_rise_no_more(monkeypatch):

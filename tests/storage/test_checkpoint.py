@@ -114,6 +114,13 @@ def test_a_flipped_bit_a_missing_end_and_a_byte_too_many_are_noticed(tmp_path):
         checkpoint.load(path)
 
 
+def test_without_a_checkpoint_there_is_none_to_go_on_from(tmp_path):
+    assert checkpoint.latest(tmp_path) is None
+    assert checkpoint.latest(tmp_path / "missing") is None
+    (tmp_path / "checkpoint_best.safetensors").write_bytes(b"of the user")
+    assert checkpoint.latest(tmp_path) is None
+
+
 @pytest.mark.parametrize("are_whole", itertools.product([True, False], repeat=3))
 def test_the_newest_whole_one_is_taken_and_each_newer_one_is_named(tmp_path, are_whole, said):
     paths = [save(tmp_path, env_steps=640 * (i + 1)) for i in range(len(are_whole))]
@@ -160,13 +167,24 @@ def test_a_file_that_cannot_be_read_now_is_not_skipped(tmp_path, monkeypatch, ca
     assert checkpoint.latest(tmp_path) == newer
 
 
-def test_what_is_not_whole_does_not_count_among_those_that_are_kept(tmp_path):
-    _, older, newest = (save(tmp_path, 640 * i) for i in (1, 2, 3))
+def test_a_link_to_a_file_that_is_gone_and_a_folder_are_skipped(tmp_path, said):
+    older = save(tmp_path)
+    (tmp_path / "checkpoint_000002_000000001280.safetensors").symlink_to("gone")
+    (tmp_path / "checkpoint_000003_000000001920.safetensors").mkdir()
+    assert checkpoint.latest(tmp_path) == older
+    assert len(said) == 2
+
+
+def test_what_is_not_whole_or_cannot_be_removed_does_not_count_among_those_that_are_kept(tmp_path):
+    oldest, older, newest = (save(tmp_path, 640 * i) for i in (1, 2, 3))
     spoil(newest)
     assert checkpoint.latest(tmp_path) == older
     saved = save(tmp_path, 1920, keep=2)
     assert names(tmp_path) == sorted([older.name, newest.name + ".corrupt", saved.name])
     assert saved.name != newest.name
+    oldest.mkdir()  # no file that `unlink` takes
+    newer = save(tmp_path, 2560, keep=2)
+    assert names(tmp_path) == [oldest.name, newest.name + ".corrupt", saved.name, newer.name]
 
 
 def test_after_a_return_to_fewer_env_steps_the_newest_in_time_is_the_latest(tmp_path):
@@ -178,6 +196,14 @@ def test_after_a_return_to_fewer_env_steps_the_newest_in_time_is_the_latest(tmp_
     again = save(tmp_path, 7000, keep=2, seed=2)
     assert again != after
     assert checkpoint.latest(tmp_path) == again
+
+
+def test_names_stay_in_order_when_their_number_gets_longer(tmp_path):
+    path = save(tmp_path)
+    path.rename(tmp_path / "checkpoint_999999_000000000640.safetensors")
+    after = save(tmp_path)
+    assert after.name.startswith("checkpoint_1000000_")
+    assert checkpoint.latest(tmp_path) == after
 
 
 @pytest.mark.parametrize("call", ["os.fsync", "pathlib.Path.replace", "pathlib.Path.open", "pathlib.Path.mkdir", None])
@@ -239,3 +265,11 @@ def test_a_best_checkpoint_that_is_damaged_is_renamed_by_the_next(tmp_path, dama
     (sentence,) = said
     assert f"renamed to {damaged.name}.corrupt" in sentence
     assert checkpoint.load_best(tmp_path)[0] == best
+
+
+def test_a_file_in_the_place_of_the_folder_is_one_sentence(tmp_path):
+    folder = tmp_path / "checkpoints"
+    folder.touch()
+    for refused in (checkpoint.latest, checkpoint.load_latest, checkpoint.load_best):
+        with pytest.raises(ValueError, match="checkpoints is a file"):
+            refused(folder)

@@ -1,12 +1,15 @@
 """A run that begins anew where another one is: what is there is lost only when the new one is under way."""
 
+import io
 import os
+import shutil
 import signal
 
 import pytest
 from runs import flags_of_run
 
 from sf.run import lifetime, trainer
+from sf.storage.earlier_run import EarlierRun, left_behind
 from sf.storage.run_dir import RunDir
 from sf.tools.commands import cli
 
@@ -29,6 +32,26 @@ def train(tmp_path, restart_behavior, on_record=None):
 
 def names(path):
     return sorted(entry.name for entry in path.iterdir() if entry.suffix != ".lock")
+
+
+@pytest.mark.parametrize("restart_behavior", ["resume", "restart", "overwrite"])
+def test_a_run_that_cannot_start_leaves_the_earlier_one_at_its_place(
+    tmp_path, run_dir, monkeypatch, capsys, restart_behavior
+):
+    def fail(*_):
+        raise ValueError("there is no room")
+
+    monkeypatch.setattr(lifetime.RunMemory, "allocate", fail)
+    with pytest.raises(ValueError, match="there is no room"):
+        train(tmp_path, restart_behavior)
+    assert names(tmp_path) == ["toy_identity"]
+    assert run_dir.summary.read_text() == "earlier"
+    assert (str(run_dir.path) in capsys.readouterr().out) == (restart_behavior != "resume")
+    with open("/dev/full", "wb", buffering=0) as full:  # also where nobody reads that
+        monkeypatch.setattr("sys.stdout", io.TextIOWrapper(full, write_through=True))
+        with pytest.raises(ValueError, match="there is no room"):
+            train(tmp_path, restart_behavior)
+    assert run_dir.summary.read_text() == "earlier"
 
 
 @pytest.mark.parametrize(
@@ -57,8 +80,8 @@ def test_a_start_that_is_asked_to_end_puts_the_earlier_run_back(
 
 
 @pytest.mark.parametrize("restart_behavior", ["resume", "restart"])
-def test_a_run_that_is_asked_to_end_before_it_is_under_way_puts_the_earlier_one_back(
-    tmp_path, run_dir, monkeypatch, restart_behavior
+def test_a_run_that_is_asked_to_end_before_it_is_under_way_does_not_say_that_it_saves(
+    tmp_path, run_dir, monkeypatch, capsys, restart_behavior
 ):
     seen = []
 
@@ -69,8 +92,12 @@ def test_a_run_that_is_asked_to_end_before_it_is_under_way_puts_the_earlier_one_
     monkeypatch.setattr(lifetime.Supervisor, "start", start)
     assert train(tmp_path, restart_behavior)["stopped_by"] == "SIGTERM"
     assert seen == [False]  # it may be killed now, and is not done
-    says = '"stopped_by": "SIGTERM"' if restart_behavior == "resume" else "earlier"
-    assert says in run_dir.summary.read_text()
+    said = capsys.readouterr().out
+    if restart_behavior == "resume":
+        assert '"stopped_by": "SIGTERM"' in run_dir.summary.read_text()
+    else:
+        assert "SIGTERM: the run ends\n" in said
+        assert run_dir.summary.read_text() == "earlier"
 
 
 def test_overwrite_deletes_the_earlier_run_when_the_new_one_is_under_way(tmp_path, run_dir, capsys):
@@ -106,3 +133,31 @@ def test_a_link_to_a_run_stays_and_the_new_run_is_where_the_earlier_one_was(tmp_
     assert os.readlink(here / "toy_identity") == "../big/toy"
     assert (names(here), names(big)) == (["toy_identity"], ["toy", "toy.old1"])
     assert run_dir.summary.exists()
+
+
+def test_an_overwritten_run_that_cannot_be_deleted_is_said(tmp_path, said):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "run").symlink_to("elsewhere")
+    EarlierRun(tmp_path / "run", "overwrite").settle()
+    assert str(tmp_path / "run.overwritten1") in said[0]
+    assert (tmp_path / "elsewhere").is_dir()
+
+
+def test_where_the_earlier_run_is_is_said_if_it_cannot_be_put_back(tmp_path, monkeypatch, said):
+    (tmp_path / "run").mkdir()
+    earlier = EarlierRun(tmp_path / "run", "restart")
+    (tmp_path / "run").mkdir()  # of the new run
+
+    def fail(_path):
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(shutil, "rmtree", fail)
+    earlier.put_back()
+    assert str(tmp_path / "run.old1") in said[0]
+    assert (tmp_path / "run.old1").is_dir()
+
+
+def test_what_killed_starts_left_is_found_whatever_the_name_of_the_run(tmp_path):
+    (tmp_path / "run[1].overwritten1").mkdir()
+    assert left_behind(tmp_path / "run[1]") == [tmp_path / "run[1].overwritten1"]
+    assert left_behind(tmp_path / "run1") == []

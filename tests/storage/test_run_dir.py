@@ -2,11 +2,14 @@
 
 import errno
 import os
+import stat
+from contextlib import nullcontext
 
 import pytest
 
 import sf.storage.run_dir
 from sf.config import Config
+from sf.storage.earlier_run import left_behind
 from sf.storage.run_dir import RunDir, write_atomically
 
 
@@ -72,6 +75,19 @@ def test_restart_moves_every_earlier_run_aside(run_dir, tmp_path):
     assert contents == {"toy_bandit.old1": "first", "toy_bandit.old2": "second", "toy_bandit": "third"}
 
 
+def test_overwrite_removes_the_earlier_run_once_the_new_one_is_under_way(run_dir, tmp_path):
+    run_dir.prepare(config())
+    run_dir.summary.write_text("first")
+    earlier = run_dir.prepare(config("overwrite"))
+    assert not run_dir.summary.exists()
+    (aside,) = left_behind(run_dir.path)
+    assert (aside / "summary.json").read_text() == "first"
+    earlier.settle()
+    earlier.put_back()
+    assert not run_dir.summary.exists()
+    assert list(tmp_path.iterdir()) == [run_dir.path]
+
+
 @pytest.mark.parametrize(
     ("error", "raised"),
     [(OSError(errno.ENOSPC, "No space left on device"), ValueError), (KeyboardInterrupt(), KeyboardInterrupt)],
@@ -126,14 +142,29 @@ def test_a_write_waits_until_the_content_is_on_the_disk_and_then_the_name(tmp_pa
     assert [path.read_bytes() for path in directory.iterdir()] == [b"old"]
 
 
-def test_a_start_that_fails_on_a_full_disk_leaves_its_name_free(run_dir, monkeypatch):
+@pytest.mark.parametrize(("number", "is_written"), [(errno.EINVAL, True), (errno.ENOTSUP, True), (errno.EIO, False)])
+def test_a_file_system_that_syncs_no_directories_is_written_to(tmp_path, monkeypatch, number, is_written):
+    fsync = os.fsync
+
+    def of_files_alone(fd):
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(number, os.strerror(number))
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", of_files_alone)
+    with nullcontext() if is_written else pytest.raises(OSError, match=os.strerror(number)):
+        write_atomically(tmp_path / "file", b"new")
+
+
+@pytest.mark.parametrize("restart_behavior", ["resume", "restart", "overwrite"])
+def test_a_start_that_fails_on_a_full_disk_leaves_its_name_free(run_dir, restart_behavior, monkeypatch):
     def full(_fd):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         with pytest.raises(ValueError, match="No space left on device"):
-            run_dir.prepare(config())
-    run_dir.prepare(config())
+            run_dir.prepare(config(restart_behavior))
+    run_dir.prepare(config(restart_behavior))
     assert run_dir.saved_flags() is not None
     assert run_dir.checkpoints.is_dir()

@@ -1,5 +1,7 @@
 """One run a directory, whatever becomes of the directory and of the process that runs there."""
 
+import errno
+import fcntl
 import os
 import shutil
 import socket
@@ -11,6 +13,8 @@ import pytest
 
 from sf.config import Config
 from sf.run.trainer import train
+from sf.storage import checkpoint
+from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
 from sf.storage.run_lock import held
 
@@ -151,6 +155,26 @@ def test_a_directory_has_one_lock_under_all_its_names(tmp_path):
         assert not is_free(tmp_path / "link" / ".." / "run")
 
 
+def test_a_file_system_without_locks_is_said_and_used(tmp_path, monkeypatch, said):
+    def flock(_fd, _how):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with held(tmp_path / "run"):
+        pass
+    assert len(said) == 1
+    assert "no second run" in said[0]
+
+
+def test_places_that_cannot_hold_a_run_are_refused(tmp_path):
+    (tmp_path / "toy_identity").symlink_to("toy_identity")
+    with refused("cannot hold a run"):  # links lead in a circle
+        train(settings(tmp_path))
+    (tmp_path / "file").write_text("")
+    with refused("--train_dir"), held(tmp_path / "file" / "run"):
+        pass
+
+
 def settings(tmp_path, **flags):
     of_run = {"env": "toy_identity", "train_dir": str(tmp_path), "num_workers": 1, "device": "cpu"}
     return Config().replace(**of_run, train_for_seconds=600.0, **flags)
@@ -164,3 +188,13 @@ def test_training_where_another_run_is_touches_nothing(tmp_path, restart_behavio
     with run_dir.locked(), refused("is running in"):
         train(settings(tmp_path, restart_behavior=restart_behavior))
     assert sorted(p for p in tmp_path.rglob("*") if p.suffix != ".lock") == before
+
+
+def test_training_never_begins_anew_in_the_place_of_checkpoints_that_are_broken(tmp_path):
+    run_dir = RunDir.at(str(tmp_path), "toy_identity")
+    run_dir.prepare(settings(tmp_path))
+    path = checkpoint.save(run_dir.checkpoints, Checkpoint({}, {}), 640, keep=2)
+    path.write_bytes(path.read_bytes()[:-1])
+    with refused("checksum.*restart_behavior restart"):
+        train(settings(tmp_path))
+    assert list(run_dir.checkpoints.iterdir()) == [path]

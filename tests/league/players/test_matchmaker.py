@@ -9,6 +9,7 @@ import torch
 
 from sf.config.flags.players import PlayersConfig
 from sf.league import record
+from sf.league.players import league_record
 from sf.league.players import snapshots as snapshots_module
 from sf.run.controllers import make_matchmaker
 from sf.shared.seats import Seats
@@ -166,9 +167,33 @@ def test_a_snapshot_is_taken_when_the_pool_is_beaten_by_matches_since_each_actor
     assert len(league.pool.players) == 1  # 119 of 200
     leagues.end(*[won] * 2)
     league.act_if_due()
-    leagues.learners[0].train_to(192)
-    league.act_if_due()  # matches before the snapshot do not count again
     assert [player.env_steps for player in league.pool.players] == [64, 128]
+
+
+def test_matches_are_on_the_disk_within_a_second(leagues, monkeypatch):
+    monkeypatch.setattr(league_record, "_WRITES_EVERY_S", 60.0)
+    league = leagues.start(players={"random": None})
+    league.act_if_due()
+    assert [row["kind"] for row in leagues.rows()] == ["player"]
+    leagues.note(((0, idx_of(leagues, "random")), (1.0, 0.0)))
+    league.act_if_due()
+    assert len(leagues.rows()) == 1  # the disk has a rest
+    monkeypatch.setattr(league_record, "_WRITES_EVERY_S", 0.0)
+    league.act_if_due()
+    assert [row["kind"] for row in leagues.rows()] == ["player", "match"]
+
+
+def test_players_get_seats_that_open_when_they_are_loaded(leagues):
+    league = leagues.start(players={"random": None})
+    league.act_if_due()
+    assert leagues.seated == set()
+    assert leagues.woken == [0]  # once: the other seat stays empty
+    leagues.load_all()
+    league.act_if_due()
+    assert leagues.seated == {"random"}
+    leagues.learners[0].train_to(64)
+    leagues.settle()
+    assert leagues.seated == {"random", "policy_00_000000000064"}
 
 
 def test_a_seat_changes_hands_after_its_matches_and_never_during_one(leagues):

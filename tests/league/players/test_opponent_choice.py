@@ -43,6 +43,15 @@ def test_a_beaten_player_loses_quality_by_how_seldom_it_is_met():
         assert (seat_weights(np.array(nobody_else), 2) > 0).all()
 
 
+def test_of_two_players_the_one_that_is_beaten_is_met_ever_less():
+    quality, rng = np.zeros(2), np.random.default_rng(0)
+    for _ in range(2000):
+        chance = probabilities("quality", quality, np.zeros(2), np.zeros(2))
+        if rng.choice(2, p=chance) == 0:
+            quality[0] = quality_after_win(float(quality[0]), 1 / float(chance[0]), 2)
+    assert probabilities("quality", quality, np.zeros(2), np.zeros(2))[0] < 0.01
+
+
 @given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=20), st.integers(1, 8))
 def test_seated_for_a_share_of_the_time_everybody_is_met_with_its_probability(sizes, num_seats):
     probability = np.array(sizes) / sum(sizes)

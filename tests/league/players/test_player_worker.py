@@ -130,6 +130,18 @@ def test_of_a_player_that_cannot_be_loaded_no_move_is_made_and_the_matches_go_on
     assert channels.tables["answered"][PLAYERS, 0] == 1
 
 
+def test_of_all_that_a_seat_was_given_to_since_the_last_look_one_is_loaded_and_once(table, monkeypatch):
+    players, _, _ = table
+    loaded = []
+    monkeypatch.setattr(players, "_load", lambda name, seat, turn: loaded.append((name, seat, turn)))
+    players._reports = SimpleNamespace(send=lambda report: None)
+    for name in ("first", "second", "third"):
+        players._seats.give(0, 0, name)
+    for _ in range(3):
+        players.take_seats()
+    assert loaded == [("third", 0, 3)]
+
+
 class Interrupted(Recorder):
     """While it thinks, the rollout worker dies, and its slots are begun anew."""
 

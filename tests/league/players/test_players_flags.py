@@ -24,15 +24,19 @@ MIXED = {"players": ("random",), "opponent_weights": (1.0,)}
 @pytest.mark.parametrize(
     "flags",
     [
+        {"past_share": 1.5},
         {"seats": 10**12},
         {"snapshot_at_win_rate": 0.4},
         {"snapshot_every_env_steps": 0},  # and there are no players
         {"past_share": 0.0, "players": ("random",)},
         {"reference_ratings": "r.json"},  # without players
         {"opponent_weights": (0.5, 0.5), "players": ("random",)},
+        {"opponent_weights": (1e308, 1e308), "players": ("random", "a:b")},
         {"exploiters": 1},  # of one policy
+        {**EXPLOITED, "past_share": 1.0},
         {**EXPLOITED, **MIXED},
         {"exploiters": 1, "num_policies": 3, "with_pbt": True},
+        {"exploiter_win_rate": 0.5},
         {"snapshot_at_win_rate": 0.6, **MIXED},
         {"snapshot_at_win_rate": 0.6, "players": ("random",), "snapshot_every_env_steps": 0},
         {"past_share": 0.2, "async_rl": False},
@@ -48,8 +52,10 @@ def test_flags_that_do_not_go_together(flags):
     [
         ({"env": "toy_identity"}, "past_share is 0.2"),
         ({"players": ("nowhere",)}, "players names .nowhere"),
+        ({"players": ("n" * 300,)}, "File name too long"),
         ({"players": ("stubborn:NeedsMore",)}, "without arguments: TypeError"),
         ({"players": ("stubborn:two",)}, "cannot be asked for a move .*'step'"),
+        ({"players": ("stubborn:nobody",)}, "no function nobody"),
         ({"players": ("random", "random")}, "players names 'random' twice"),
         ({"players": ("zoo/CartPole-v1",)}, "players names 'zoo/CartPole-v1'"),
     ],
@@ -67,6 +73,22 @@ def test_players_have_seats_for_each_policy_and_a_mixture_one_for_each_player():
     assert plan.num_seats == 2
     assert list(plan.entrants) == list(players)
     assert make_plan(Config().replace(env="toy_match_rps")).num_seats == 0
+
+
+def test_a_player_whose_original_is_gone_is_the_copy_in_the_directory_of_the_run(tmp_path, capsys):
+    original, name = tmp_path / "runs" / "good.safetensors", "runs_good"
+    flags = {**DUEL, "players": (str(original),), "train_dir": str(tmp_path), "experiment": "run"}
+    original.parent.mkdir()
+    saved = untrained(DUEL["env"])
+    checkpoint.write(original, saved)
+    assert list(make_plan(Config().replace(**flags)).entrants) == [name]
+    Snapshots(tmp_path / "run", []).keep(name, saved)  # as a run does when it begins
+    original.unlink()
+    entrant = make_plan(Config().replace(**flags)).entrants[name]
+    assert f"{name}.safetensors plays in its place" in capsys.readouterr().err
+    assert entrant.state["env_steps"] == saved.state["env_steps"]
+    with pytest.raises(ValueError, match="is neither a checkpoint nor"):
+        make_plan(Config().replace(**{**flags, "experiment": "another"}))
 
 
 def test_a_reference_pool_knows_policies_by_their_weights_and_others_by_their_names(tmp_path):
@@ -125,19 +147,13 @@ def test_who_has_joined_a_run_is_held_as_it_was_then(tmp_path, capsys):
         reference(("random",), "gone.json", restart_behavior="overwrite")
 
 
-def of_two_policies(tmp_path):
-    """The directory of a run, and its policies."""
-    other = tmp_path / "runs" / "other"
-    saved = [untrained(DUEL["env"], seed=i, env_steps=i) for i in range(2)]
+def test_a_run_of_an_earlier_version_goes_on_with_the_policy_that_it_has_met(tmp_path):
+    other, run_dir = tmp_path / "runs" / "other", tmp_path / "run"
+    saved = [untrained(DUEL["env"], seed=seed) for seed in range(2)]
     for i, each in enumerate(saved):
         checkpoint.save(other / "checkpoints" / f"policy_{i:02d}", each, 10, keep=2)
     (other / "config.yaml").write_text(f"env: {DUEL['env']}\nnum_policies: 2\n")
-    return other, saved
-
-
-def test_a_run_of_an_earlier_version_goes_on_with_the_policy_that_it_has_met(tmp_path):
-    other, saved = of_two_policies(tmp_path)
-    Snapshots(tmp_path / "run", []).keep("runs_other", saved[0])
+    Snapshots(run_dir, []).keep("runs_other", saved[0])
     flags = {**DUEL, "players": (str(other),), "train_dir": str(tmp_path), "experiment": "run"}
     assert [*make_plan(Config().replace(**flags)).entrants] == ["runs_other"]
     flags["restart_behavior"] = "overwrite"
@@ -153,6 +169,7 @@ def find_name(path):
     [
         ("実験/方策.safetensors", "実験_方策"),
         ("._/_..safetensors", "player"),
+        ("./policy_01_000000001024.safetensors", "player_policy_01_000000001024"),
         ("./beginning_01.safetensors", "player_beginning_01"),
     ],
 )
@@ -164,9 +181,12 @@ def test_names_in_the_pool_are_none_of_the_run_itself_whatever_a_file_is_called(
 
 
 def test_of_a_run_with_several_policies_all_play(tmp_path, capsys):
-    other, policies = of_two_policies(tmp_path)
+    other = tmp_path / "runs" / "other"
     flags = {**DUEL, "players": (str(other), "random"), "train_dir": str(tmp_path), "experiment": "run"}
-    saved = {f"runs_other_policy_{i:02d}": each for i, each in enumerate(policies)}
+    saved = {f"runs_other_policy_{i:02d}": untrained(DUEL["env"], seed=i, env_steps=i) for i in range(2)}
+    for i, each in enumerate(saved.values()):
+        checkpoint.save(other / "checkpoints" / f"policy_{i:02d}", each, 10, keep=2)
+    (other / "config.yaml").write_text(f"env: {DUEL['env']}\nnum_policies: 2\n")
     entrants = make_plan(Config().replace(**flags)).entrants
     assert [*entrants] == [*saved, "random"]
     assert [entrants[name].state["env_steps"] for name in saved] == [0, 1]

@@ -1,9 +1,10 @@
 """What the rows of a league say, from the side of the policies that learn."""
 
+import numpy as np
 import pytest
 
 from sf.league.players.pool import Pool
-from sf.league.record import Match, Player
+from sf.league.record import ExploiterRestarted, Match, Player
 
 FIRST, SECOND = Player("policy_00_000000000100", 0, 100), Player("random")
 
@@ -47,6 +48,31 @@ def test_a_new_player_is_as_likely_as_the_likeliest():
     assert after.shape == (3,)
 
 
+def test_an_exploiter_is_rated_as_a_new_player_when_it_has_begun_anew():
+    pool = Pool(2, [FIRST, SECOND])
+    for _ in range(20):
+        pool.add(met(SECOND.name, 1.0, 0.0, policy="policy_01"))
+    assert pool.rating(1).mean > 200
+    pool.begin_anew(ExploiterRestarted(1, 1000))
+    assert pool.rating(1).mean == 0.0
+
+
+def test_the_same_rows_give_the_same_pool():
+    rng = np.random.default_rng(0)
+    rows = [
+        FIRST,
+        SECOND,
+        *(met(str(rng.choice([FIRST.name, "random"])), *rng.integers(2, size=2)) for _ in range(300)),
+    ]
+    one_by_one = Pool(1)
+    for row in rows:
+        one_by_one.join(row) if isinstance(row, Player) else one_by_one.add(row)
+    at_once = Pool(1, rows)
+    for choice in ("quality", "pfsp"):
+        assert (one_by_one.probabilities(0, choice) == at_once.probabilities(0, choice)).all()
+    assert one_by_one.win_rates(0) == at_once.win_rates(0)
+
+
 def test_a_policy_that_wins_is_rated_above_those_it_beats_and_random_moves_are_held_at_0():
     pool = Pool(1, [SECOND, FIRST], {"random": 0.0})
     assert pool.rating(0) is None
@@ -55,3 +81,24 @@ def test_a_policy_that_wins_is_rated_above_those_it_beats_and_random_moves_are_h
         pool.add(met(FIRST.name, 1.0, 0.0))
         pool.add(met(FIRST.name, 0.0, 1.0))
     assert pool.rating(0).mean > 300
+    held = Pool(1, [FIRST])  # nobody else is there
+    for _ in range(200):
+        held.add(met(FIRST.name, 1.0, 0.0))
+        held.add(met(FIRST.name, 0.0, 1.0))
+    assert abs(held.rating(0).mean) < 50
+
+
+def test_a_policy_beats_the_pool_by_its_matches_since_its_latest_snapshot():
+    pool = Pool(1, [FIRST])
+    for _ in range(199):
+        pool.add(met(FIRST.name, 1.0, 0.0), settled={0})
+    pool.add(met(FIRST.name, 1.0, 0.0))
+    assert not pool.beats_the_pool(0, 0.6)  # 200 are needed
+    pool.add(met(FIRST.name, 0.0, 1.0), settled={0})
+    assert pool.beats_the_pool(0, 0.99)
+    assert not pool.beats_the_pool(0, 1.0)
+    pool.join(Player("random"))
+    assert pool.beats_the_pool(0, 0.99)
+    pool.join(Player("policy_00_000000000200", 0, 200))
+    assert pool.last_snapshot == [200]
+    assert not pool.beats_the_pool(0, 0.6)

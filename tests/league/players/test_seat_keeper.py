@@ -95,3 +95,21 @@ def test_players_are_met_as_often_as_they_are_to_be(choice, num_seats):
     if choice in ("quality", "pfsp"):
         assert matches.met[0] / num_matches > 0.5  # whoever wins is met most, also where it has one seat of eight
     assert matches.seats.tables["turn"].sum() < num_matches / 16 + num_seats
+
+
+def test_nobody_loses_more_quality_than_if_every_match_had_been_won():
+    num_matches = 10_000
+    matches = Matches("quality", 2, win_rates=[0.0] * 3 + [1.0] * 3)
+    matches.join(6)
+    matches.play(num_matches)
+    probability = matches.pool.probabilities(0, "quality")
+    assert probability[:3] == pytest.approx(np.full(3, 1 / 3), rel=0.01)
+    assert (probability[3:] > np.exp(-0.01 / 6 * num_matches) / 4).all()
+
+
+def test_players_that_are_beaten_as_often_are_about_as_likely_whatever_the_order():
+    matches = Matches("quality", 2, win_rates=[1.0] * 10)
+    matches.join(10)
+    matches.play(10_000)
+    probability = matches.pool.probabilities(0, "quality")
+    assert probability.max() < 3 * probability.min()

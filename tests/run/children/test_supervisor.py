@@ -128,6 +128,11 @@ def drain(run):
     run.memory.pool.arrays["state"][:] = FULL
 
 
+def test_a_child_that_waits_for_nothing_does_not_hang(run):
+    drain(run)
+    assert run.go_on(5 * TIMEOUT_S, moving=["rollout-0"]) == []
+
+
 def test_a_child_that_stays_at_one_piece_of_work_hangs(run):
     drain(run)
     run.row("rollout-1").working()
@@ -200,6 +205,13 @@ def test_nobody_hangs_where_the_learner_waits_for_other_ranks(run):
     assert run.go_on(TIMEOUT_S + 2, moving=others(run, "learner-0")) == ["learner-0"]
 
 
+def test_a_run_that_is_cut_off_from_another_rank_ends_at_once(run):
+    run.supervisor.cut_off("rank 1 on node-7 has not been heard of for 30 s")
+    assert str(run.supervisor.failure) == (
+        "rank 1 on node-7 has not been heard of for 30 s: all ranks end, and torchrun may start them again"
+    )
+
+
 def test_where_one_hangs_those_that_wait_for_it_do_not(run):
     drain(run)
     run.row("rollout-0").working()
@@ -246,6 +258,12 @@ def test_what_a_learner_had_in_its_hands_when_it_died_is_taken_and_lost(run):
     assert run.args["learner-0"].predecessor_env_steps == 4 * rollout  # nothing is lost twice
 
 
+def test_a_policy_worker_that_waits_for_a_learner_that_starts_does_not_hang(run):
+    drain(run)
+    run.children["learner-0"].is_ready = run.children["policy-0"].is_ready = False
+    assert "policy-0" not in run.go_on(watchdog.START_WITHIN_S + 1)
+
+
 EPISODE = [1.0, 8, 8, {}, 0, 0, 0.0]
 
 
@@ -270,6 +288,18 @@ def test_agents_that_have_left_their_match_lose_no_episode_with_their_worker(run
     run.row("rollout-1").add(away=1)
     run.end("rollout-1")
     assert lost(run.receive()) == {Replaced: running - 1}
+
+
+def test_the_time_of_a_process_stops_where_it_has_ended(run, monkeypatch):
+    monkeypatch.setattr("time.perf_counter", lambda: run.now)
+    for name in ("rollout-0", "rollout-1"):
+        run.row(name).waiting()
+        run.row(name).working()
+    run.end("rollout-1")
+    run.receive()
+    run.now += 7.0
+    _, counts = run.memory.counters.snapshot()
+    assert counts["busy_s"][run.memory.counter_rows["rollout"]].tolist() == [7.0, 0.0]
 
 
 def test_the_last_reports_of_a_worker_that_is_killed_with_others_are_heard(run):

@@ -86,6 +86,12 @@ def test_other_observations_or_actions_are_said(env, what):
         fits(plan_of(), env)
 
 
+def test_a_network_takes_floats_of_any_size():
+    saved = untrained("toy_identity")
+    space = {**saved.state["obs_space"], "dtype": "float64"}
+    require_fits(Checkpoint(saved.tensors, {**saved.state, "obs_space": space}), "FILE", plan_of(), "REMEDY")
+
+
 def test_choices_that_only_add_up_to_the_same_are_other_actions():
     saved, plan = untrained("toy_identity"), plan_of()
     num = int(plan.spec.action_space.n)
@@ -121,10 +127,13 @@ def test_a_run_goes_on_with_its_own_network_alone(tmp_path):
     "state",
     [
         {"seconds": None},
+        {"seconds": "long"},
+        {"updater": None},
         {"updater": {"version": 7}},
         {"config": None},
         {"tensors": untrained("toy_identity").tensors},
         {"tensors": {**untrained("toy_identity").tensors, "rng": torch.zeros(3, dtype=torch.uint8)}},
+        {"tensors": {**untrained("toy_identity").tensors, "rng": torch.zeros(5056)}},
     ],
 )
 def test_a_run_does_not_go_on_with_a_checkpoint_that_lacks_a_part(tmp_path, state):
@@ -140,3 +149,9 @@ def test_a_run_keeps_its_optimiser_which_is_adam_where_none_is_named(tmp_path):
     config = {name: value for name, value in untrained("toy_identity").state["config"].items() if name != "optimizer"}
     older = saved_run(tmp_path / "older", config=config)  # from before there was another than adam
     assert saved_env_steps(plan, older) == [1234]
+
+
+def test_an_optimiser_that_this_pytorch_does_not_have_is_refused_before_anything_starts(monkeypatch):
+    monkeypatch.delattr(torch.optim, "Muon", raising=False)
+    with pytest.raises(ValueError, match=r"optimizer is muon, .* 2\.9"):
+        plan_of(optimizer="muon")

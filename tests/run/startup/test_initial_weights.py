@@ -19,6 +19,7 @@ from sf.run.startup.starting_flags import make_config
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
+from sf.storage.zoo import places
 from sf.tools.commands import cli
 
 COUNT = "model/obs_norm.normalizers.0.moments.count"
@@ -93,9 +94,20 @@ def test_all_policies_begin_with_a_checkpoint_that_is_named_itself(tmp_path):
     assert has_weights_of(found[1], seed=8)
 
 
-def test_what_does_not_fit_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"^init_from: .*differ in nonlinearity"):
-        begun("--init_from", source_run(tmp_path / "a", 1), "--nonlinearity", "tanh")
+@pytest.mark.parametrize(
+    ("source", "flags", "sentence"),
+    [
+        ({}, ["--nonlinearity", "tanh"], "another network than the flags describe (they differ in nonlinearity)"),
+        ({"env": "toy_bandit"}, [], "obs float (1,), and those of toy_identity are obs float (4,)"),
+        ({"env": "CartPole-v1"}, [], "1 choices among (2,) and 0 real numbers, and those of toy_identity are"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_sentence(tmp_path, source, flags, sentence):
+    with pytest.raises(ValueError) as refusal:
+        begun("--init_from", source_run(tmp_path / "a", 1, **source), *flags)
+    assert sentence in str(refusal.value)
+    assert str(refusal.value).startswith("init_from: ")
+    assert "\n" not in str(refusal.value)
 
 
 def test_what_is_no_checkpoint_is_refused_before_anything_is_touched(tmp_path):
@@ -174,7 +186,8 @@ def test_the_critic_has_a_clock_if_that_of_the_policy_has_that_a_run_begins_from
     pytest.importorskip("pettingzoo")
     env = "pettingzoo:classic/rps_v2"  # truncates its episodes itself
     source = untrained(env, 0, critic_clock=has_clock)
-    file = checkpoint.save(tmp_path, source, 1234, keep=2)
+    checkpoint.save(tmp_path, source, 1234, keep=2)
+    (file,) = tmp_path.glob("*.safetensors")
     plan = make_plan(make_config(env=env, init_from=str(file), num_workers=1, device="cpu"))
     assert plan.config.model.critic_clock is has_clock
     assert cli.parse(["--env", env, "--init_from", str(file)]).model.critic_clock is has_clock
@@ -187,7 +200,8 @@ def test_images_are_padded_as_for_the_policy_that_a_run_begins_from(pads, tmp_pa
     source = untrained(env, 0, pad_images=bool(pads))
     if pads is None:  # it is older than the flag
         del source.state["config"]["pad_images"]
-    file = checkpoint.save(tmp_path, source, 1234, keep=2)
+    checkpoint.save(tmp_path, source, 1234, keep=2)
+    (file,) = tmp_path.glob("*.safetensors")
     alike = {"encoder_conv_mlp_layers": (32,), "normalize_returns": False}
     flags = {"env": env, "num_workers": 1, "device": "cpu", **alike}
     plan = make_plan(make_config(init_from=str(file), **flags))
@@ -200,7 +214,8 @@ def test_images_are_padded_as_for_the_policy_that_a_run_begins_from(pads, tmp_pa
 
 def test_the_network_is_that_of_the_policy_that_a_run_begins_from(tmp_path):
     source = untrained("CartPole-v1", 0, encoder_mlp_layers=(48, 32), nonlinearity="relu", core="lstm", rnn_size=24)
-    file = checkpoint.save(tmp_path, source, 1234, keep=2)
+    checkpoint.save(tmp_path, source, 1234, keep=2)
+    (file,) = tmp_path.glob("*.safetensors")
     flags = {"env": "CartPole-v1", "num_workers": 1, "device": "cpu", "init_from": str(file)}
     plan = make_plan(make_config(**flags))
     model = plan.config.model
@@ -211,9 +226,25 @@ def test_the_network_is_that_of_the_policy_that_a_run_begins_from(tmp_path):
     assert make_config(**flags, nonlinearity="elu").model.nonlinearity == "elu"  # what is named, is for the check
 
 
+def test_the_network_is_that_of_the_policy_that_a_file_of_flags_names(tmp_path):
+    checkpoint.save(tmp_path, untrained("CartPole-v1", 0, encoder_mlp_layers=(48, 32)), 1234, keep=2)
+    (file,) = tmp_path.glob("*.safetensors")
+    flags = tmp_path / "flags.yaml"
+    flags.write_text(yaml.safe_dump({"env": "CartPole-v1", "init_from": str(file), "encoder_mlp_layers": [64, 64]}))
+    assert make_config(config=str(flags)).model.encoder_mlp_layers == (48, 32)
+
+
 def test_code_that_a_policy_names_is_not_taken_over(tmp_path):
     source = untrained("CartPole-v1", 0)
     source.state["config"] |= {"encoder": "theirs:Encoder", "model": "theirs:Model"}
-    file = checkpoint.save(tmp_path, source, 1234, keep=2)
+    checkpoint.save(tmp_path, source, 1234, keep=2)
+    (file,) = tmp_path.glob("*.safetensors")
     model = make_config(env="CartPole-v1", init_from=str(file)).model
     assert (model.encoder, model.model) == ("auto", "actor_critic")
+
+
+def test_a_run_can_begin_with_a_policy_of_the_zoo():
+    flags = ("--init_from", "zoo/CartPole-v1", "--config", "fast", "--encoder_mlp_layers", "64", "64")
+    found = begun(*flags, env="CartPole-v1")
+    weights = checkpoint.load(places.located("zoo/CartPole-v1")).tensors
+    assert all(torch.equal(found[0].tensors[name], value) for name, value in weights.items())

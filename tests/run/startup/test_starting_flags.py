@@ -24,34 +24,43 @@ def test_an_end_in_frames_takes_the_place_of_a_preset_with_an_end_in_steps():
     assert target_of(train_for_env_frames=400) == 100
     assert target_of(train_for_env_steps=2 * of_preset) == 2 * of_preset
     assert target_of(train_for_seconds=60.0) == of_preset  # whichever comes first
-    assert target_of(train_for_env_steps=50, train_for_env_frames=400) == 50  # both that the flags name count
+
+
+def test_both_ends_that_the_flags_name_count():
+    assert target_of(train_for_env_steps=50, train_for_env_frames=400) == 50
 
 
 @pytest.mark.parametrize("saved", [{"train_for_env_steps": 100}, {"train_for_env_frames": 400}])
 def test_a_resumed_run_goes_on_to_a_later_end_of_either_kind(tmp_path, saved):
-    saved_run(tmp_path, "run", config="doom_basic", **saved)
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.yaml").write_text(yaml.safe_dump({"env": "doom_basic", "config": "doom_basic", **saved}))
     flags = {"train_dir": str(tmp_path), "experiment": "run"}
     assert target_of(**flags) == 100
     assert target_of(**flags, train_for_env_frames=4000) == 1000
     assert target_of(**flags, train_for_env_steps=1000) == 1000
 
 
+def test_an_end_of_none_leaves_the_settings_of_the_run_as_they_were(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.yaml").write_text(yaml.safe_dump({"env": "doom_basic", "config": "doom_basic", "gamma": 0.9}))
+    words = ["--train_dir", str(tmp_path), "--experiment", "run", "--env", "doom_basic"]
+    assert cli.parse([*words, "--train_for_env_frames", "None"]).learner.gamma == 0.9
+
+
 @pytest.mark.parametrize("restart_behavior", ["restart", "overwrite"])
 def test_a_run_that_is_started_over_keeps_its_environment_or_gets_one_that_is_named(tmp_path, restart_behavior):
+    run = tmp_path / "run"
+    run.mkdir()
     where = {"train_dir": str(tmp_path), "experiment": "run", "restart_behavior": restart_behavior}
-    run = saved_run(tmp_path, "run")
+    (run / "config.yaml").write_text(yaml.safe_dump({"env": "doom_basic"}))
     with pytest.raises(ValueError, match=r"env is not named, .* 'doom_basic'"):
         make_config(**where)
     assert make_config(**where, env="toy_bandit").run.env == "toy_bandit"
     assert make_config(**where, config=own_file(tmp_path)).run.env == "doom_basic"
     (run / "config.yaml").write_text("{")  # a broken run may be started over as before
     assert make_config(**where).run.env == "CartPole-v1"
-
-
-def saved_run(tmp_path, name, **flags):
-    (tmp_path / name).mkdir()
-    (tmp_path / name / "config.yaml").write_text(yaml.safe_dump({"env": "doom_basic", **flags}))
-    return tmp_path / name
 
 
 def own_file(tmp_path, **flags):
@@ -64,7 +73,9 @@ def test_a_file_of_flags_may_name_the_run_which_then_goes_on_as_it_was(tmp_path)
     file = own_file(tmp_path, train_dir=str(tmp_path), experiment="mine", learning_rate=0.02)
     begun = make_config(config=file)
     assert (begun.run.experiment_name, begun.learner.learning_rate) == ("mine", 0.02)
-    saved_run(tmp_path, "mine", config=file, learning_rate=0.003)
+    run = tmp_path / "mine"
+    run.mkdir()
+    (run / "config.yaml").write_text(yaml.safe_dump({"env": "doom_basic", "config": file, "learning_rate": 0.003}))
     resumed = make_config(config=file)
     assert (resumed.run.train_dir, resumed.run.experiment_name) == (str(tmp_path), "mine")
     assert resumed.learner.learning_rate == 0.003
