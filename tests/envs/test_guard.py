@@ -150,6 +150,19 @@ FAULTS: dict[str, Event] = {
 }
 
 
+def test_what_is_in_order_passes_untouched() -> None:
+    stage = Stage(fine, ends, fine)
+    stage.reset()
+    assert stage.rows["x"][1].tolist() == [0, 0]
+    assert stage.step() == []
+    assert stage.flags() == [(1.0, False, False, True, False)] * 2
+    assert stage.step() == [Episode(0, 1.0, 1, 1)]
+    assert stage.flags() == [(1.0, True, False, True, True), (1.0, False, False, True, False)]
+    stage.step()
+    assert stage.rows["x"][1].tolist() == [0, 3]
+    assert stage.group.pop_faults() == []
+
+
 @pytest.mark.parametrize("event", FAULTS.values(), ids=FAULTS)
 def test_a_fault_cuts_all_episodes_at_the_observation_before_and_begins_new_ones(event: Event) -> None:
     stage = Stage(fine, event, fine)
@@ -350,6 +363,25 @@ def test_a_doom_engine_that_dies_is_replaced() -> None:
     assert _children() == before
 
 
+def test_environments_that_are_made_anew_with_other_agents_or_spaces_or_not_at_all_are_given_up() -> None:
+    other_spec = EnvSpec(gym.spaces.Dict(x=gym.spaces.Box(0, 1, (3,), np.float32)), gym.spaces.Discrete(2))
+    changes = {"3 agents": {"num_actors": 3}, "its spaces": {"spec": other_spec}, "no more": None}
+    for reason, change in changes.items():
+
+        def make(attempt: int, change: dict[str, Any] | None = change) -> Scripted:
+            group = Scripted(attempt, iter([raises]))
+            if attempt and change is None:
+                raise OSError("no more")
+            vars(group).update(change if attempt and change else {})
+            return group
+
+        stage = Stage(make=make, max_faults_in_a_row=3)
+        stage.reset()
+        with pytest.raises(EnvFaultError, match=f"failed 4 times.*{reason}"):
+            stage.step()
+        stage.group.close()
+
+
 def reads_nothing(group: Scripted, obs: ObsRows, result: StepResult) -> list[Episode]:
     return json.loads("")
 
@@ -446,16 +478,37 @@ def test_an_answer_that_the_api_does_not_know_is_raised_unless_an_episode_has_be
     assert fault.message.startswith("talks: step() returned a tuple of 4")
 
 
+def _remarks_of(stage: Stage, num_steps: int) -> tuple[list[Episode], list[str]]:
+    remarks: list[str] = []
+    with handed_to(lambda about, sentence: remarks.append(sentence)):
+        stage.reset()
+        episodes = [episode for _ in range(num_steps) for episode in stage.step()]
+    assert stage.group.pop_faults() == []
+    return episodes, remarks
+
+
 def test_a_statistic_that_is_not_finite_is_left_out_of_its_episode_and_remarked_upon_once() -> None:
     def ends_with(**stats: float) -> Event:
         return lambda group, obs, result: [Episode(0, 1.0, 1, 1, stats)]
 
     stage = Stage(ends_with(good=1.0, bad=NAN), ends_with(bad=INFINITE), ends_with(bad=2.0))
-    remarks: list[str] = []
-    with handed_to(lambda about, sentence: remarks.append(sentence)):
-        stage.reset()
-        episodes = [episode for _ in range(3) for episode in stage.step()]
-    assert stage.group.pop_faults() == []
-    [remark] = remarks
+    episodes, [remark] = _remarks_of(stage, 3)
     assert [episode.stats for episode in episodes] == [{"good": 1.0}, {}, {"bad": 2.0}]
     assert "the statistic 'bad' of an episode is nan" in remark
+
+
+@pytest.mark.parametrize(("allowed_at", "is_said"), [(None, True), (5, False)])
+def test_masks_that_never_allow_anything_are_remarked_upon_once(allowed_at: int | None, is_said: bool) -> None:
+    class Waiting(Answers):
+        observation_space = gym.spaces.Dict(o=gym.spaces.Discrete(2), action_mask=gym.spaces.MultiBinary(2))
+
+        def reset(self, **kwargs: Any):
+            return {"o": 0, "action_mask": np.zeros(2, np.int8)}, {}
+
+        def step(self, action: int):
+            _, *rest = super().step(action)
+            return {"o": 0, "action_mask": np.full(2, self._step == allowed_at, np.int8)}, *rest
+
+    stage = Stage(make=lambda attempt: GymGroup("waiting", [Waiting(1, (), 10**6)], 0, 0), env_id="waiting")
+    _, remarks = _remarks_of(stage, 2 * guard.CLEAN_STEPS + 2)
+    assert ["'action_mask'" in remark for remark in remarks] == [True] * is_said

@@ -69,6 +69,23 @@ def test_buffers_become_images_and_what_nobody_sees_is_named(config: Path, caplo
     assert [key for key in lines if key in record.getMessage()] == list(ignored)
 
 
+def test_buffers_are_no_obstacle_to_a_film(config: Path) -> None:
+    config.write_text(f"{CONFIG}depth_buffer_enabled = true\nscreen_resolution = RES_160X120\n")
+    group = envs.make_rendered_group(f"doom:{config}", 1, EnvOptions(), seed=0, first_env_idx=0)
+    play(group, 5)
+    assert group.pictures()[0][-1].shape == (480, 640, 3)
+
+
+def test_an_absolute_path_of_the_map_is_taken_as_such(config: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "my_map.wad").rename(elsewhere / "my_map.wad")
+    config.write_text(CONFIG.replace("my_map.wad", str(elsewhere / "my_map.wad")))
+    group = envs.make_group(f"doom:{config}", 1, EnvOptions(), seed=0, first_env_idx=0)
+    first_obs, _ = play(group, 1)
+    assert first_obs["measurements"].tolist() == [[50.0, 100.0]]
+
+
 def test_what_comes_with_vizdoom_needs_no_path() -> None:
     assert envs.describe("doom:simpler_basic.cfg", EnvOptions()).action_space.nvec.tolist() == [3, 2]
 
@@ -77,7 +94,9 @@ WRONG_LINES = {
     "available_buttons = { FLY }": "ViZDoom does not take",
     "doom_scenario_path = nowhere.wad": "nowhere.wad",
     "available_buttons = { MOVE_LEFT_RIGHT_DELTA }": "MOVE_LEFT_RIGHT_DELTA",
+    "available_buttons = { }": "available_buttons|ViZDoom does not take",
     "doom_map = map42": "MAP42.* MAP01",
+    "doom_game_path = nowhere.wad": "doom_game_path",
     "doom_scenario_path = my.wad": "doom_scenario_path",
     "game_args += -host 2": "-host",
 }
@@ -96,6 +115,7 @@ def test_a_file_that_cannot_be_trained_with_is_refused(config: Path, line: str) 
     [
         ("doom_scenario_path", "doom_map = map07\ndoom_scenario_path"),  # a map of the game below the scenario
         ("doom_scenario_path = my_map.wad", "doom_game_path = freedoom1.wad\ndoom_map = e1m2"),
+        ("doom_scenario_path = my_map.wad", "doom_game_path = freedoom1.wad"),
     ],
 )
 def test_maps_of_the_games_that_come_with_vizdoom_are_found(config: Path, before: str, after: str) -> None:

@@ -101,6 +101,21 @@ def test_an_environment_of_multi_binary_actions_gets_them_as_its_space_has_them(
     assert all(space.contains(action) for action in taken)
 
 
+class Objectives(Both):
+    """What an environment of mo-gymnasium looks like."""
+
+    reward_space = gym.spaces.Box(-1, 1, (2,), np.float32)
+
+
+class Weighted(gym.RewardWrapper):
+    def reward(self, reward: Any) -> float:
+        return float(np.sum(reward))
+
+
+PAIR = gym.spaces.Tuple([gym.spaces.Box(0.0, 1.0, (2,))] * 2)
+TWO = gym.wrappers.TimeLimit(gym.wrappers.OrderEnforcing(Objectives()), 5)
+
+
 def _env(**members: Any) -> Both:
     env = Both()
     vars(env).update(members)
@@ -111,9 +126,14 @@ def _env(**members: Any) -> Both:
     ("envs", "named"),
     [
         ([_env(reset=lambda **kwargs: (np.zeros(3, np.float32), {}))], r"'obs' came as float32 of shape \(3,\)"),
+        ([_env(reset=lambda **kwargs: (np.zeros(2, np.complex64), {}))], "'obs' came as complex64"),
         ([_env(step=lambda action: (np.zeros((2, 2), np.float32), 0.0, False, False, {}))], r"of shape \(2, 2\)"),
+        ([_env(observation_space=PAIR, reset=lambda **kwargs: (np.zeros(2), np.zeros(2)))], r"reset\(\)"),
         ([_env(action_space=gym.spaces.Text(3))], "action space"),
+        ([_env(action_space=gym.spaces.Dict(a=gym.spaces.Text(2)))], "action space"),
         ([_env(), _env(action_space=gym.spaces.Discrete(97))], r"Discrete\(97\)"),
+        ([Objectives()], "2 objectives"),
+        ([TWO], "2 objectives"),
     ],
 )
 def test_what_cannot_be_trained_on_is_named(envs: list[gym.Env], named: str) -> None:
@@ -126,3 +146,7 @@ def test_a_number_and_an_array_of_one_number_are_the_same_observation(shape: tup
     env = _env(observation_space=gym.spaces.Box(0, 5, shape, np.float32), reset=lambda **kwargs: (value, {}))
     first, _ = play(GymGroup("one", [env], 0, 0), 0)
     assert first["obs"].item() == 3.0
+
+
+def test_a_wrapper_may_add_the_rewards_of_several_objectives() -> None:
+    play(GymGroup("sea", [Weighted(Objectives())], 0, 0), 3)

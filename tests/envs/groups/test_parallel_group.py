@@ -263,8 +263,6 @@ class Vanishing(Script):
         (_spoilt(lambda step: (step[0], {"a": 1.0, "b": 1.0}, *step[2:])), "no reward for agent 'c'"),
         (_spoilt(lambda step: ({"a": step[0]["a"], "b": step[0]["b"]}, *step[1:])), "no observation for agent 'c'"),
         (_spoilt(lambda step: (*step[:2], {"a": False, "b": False, "c": True}, *step[3:])), "'c' was terminated"),
-        (_spoilt(lambda step: (step[0], {"a": None, "b": 1.0, "c": 1.0}, *step[2:])), "the reward None"),
-        (_spoilt(lambda step: (step[0], 1.0, *step[2:])), "rewards of agents"),
         (Vanishing("abc", "abc", ""), "'b' was not terminated"),
     ],
 )

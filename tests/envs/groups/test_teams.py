@@ -35,6 +35,17 @@ class Lift(gym.Env):
         return np.array([0, self.count], np.float32), np.array([1, self.count], np.float32)
 
 
+class LiftPaidInArrays(Lift):
+    """After its first step, which shows that it has two agents."""
+
+    def step(self, action: tuple[int, ...]) -> Any:
+        obs, rewards, *rest = super().step(action)
+        return obs, list(map(self.paid, rewards)) if len(self.actions) > 1 else rewards, *rest
+
+    def paid(self, reward: float) -> Any:
+        return np.array([[reward]])
+
+
 class LiftApart(Lift):
     ends_together = False
 
@@ -80,8 +91,9 @@ def test_an_agent_that_ends_first_leaves_and_its_first_action_goes_on() -> None:
 
 
 @pytest.mark.parametrize("render", [False, True])
-def test_agents_that_share_rewards_get_the_sum(render: bool) -> None:
-    envs.register_env("lift", Lift)
+@pytest.mark.parametrize("kind", [Lift, LiftPaidInArrays])
+def test_agents_that_share_rewards_get_the_sum(kind: Any, render: bool) -> None:
+    envs.register_env("lift", kind)
     make = envs.make_rendered_group if render else envs.make_group
     _, steps = play(make("lift", 1, EnvOptions(share_reward=True), seed=0, first_env_idx=0), 3)
     for step in steps:

@@ -11,7 +11,7 @@ from group_driver import Step, play
 from masked_env import Nim
 
 from sf.envs import EnvOptions, make_group, make_rendered_group
-from sf.envs.errors import UsageError
+from sf.envs.errors import ApiError, UsageError
 from sf.envs.groups.parallel import ParallelGroup
 from sf.envs.groups.turns import TurnsTogether, as_parallel
 
@@ -186,6 +186,14 @@ def test_observations_that_share_one_array_are_those_of_each_agent(masks):
         assert obs["action_mask"].any(axis=1).sum() == 1
 
 
+class Undead(Knockout):
+    """Agents that have ended stay in `agents`."""
+
+    def step(self, action):
+        if action is not None:
+            super().step(action)
+
+
 class Arrivals(Nim):
     """The second player comes after the first move, and the first one is gone with its second."""
 
@@ -202,7 +210,23 @@ class Arrivals(Nim):
             self.agents.append("second")
 
 
-def test_who_comes_later_plays_and_who_is_gone_without_a_word_is_named():
+@pytest.mark.parametrize("after", [0, 1])
+@pytest.mark.parametrize("nobody", [None, "third"])
+def test_a_turn_of_nobody_is_an_error_of_the_environment(nobody, after):
+    game = Nim()
+    match, name = as_parallel("nim", game, 1), ("reset", "step")[after]
+    real = getattr(game, name)
+
+    def call(*args, **kwargs):
+        real(*args, **kwargs)
+        game.agent_selection = nobody
+
+    setattr(game, name, call)
+    with pytest.raises(ApiError, match=f"agent_selection is {nobody!r}"):
+        play(ParallelGroup("nim", [match], 0, 0), 1 + after)
+
+
+def test_who_comes_later_plays_and_who_is_gone_without_a_word_or_does_not_leave_is_named():
     group = ParallelGroup("arrivals", [as_parallel("arrivals", Arrivals(), 1)], 0, 0)
     with pytest.raises(UsageError, match="'first' was not terminated"):
         play(group, 10)
@@ -212,6 +236,15 @@ def test_who_comes_later_plays_and_who_is_gone_without_a_word_is_named():
     assert (game.agents, list(rewards)) == (["first", "second"], ["first"])
     assert obs["second"]["action_mask"].all()
     assert not obs["first"]["action_mask"].any()
+    group = ParallelGroup("undead", [as_parallel("undead", Undead(), 1)], 0, 0)
+    with pytest.raises(ApiError, match=r"undead: agent '\w+' had ended"):
+        play(group, 10)
+    nameless, match = Nim(), as_parallel("nim", Nim(), 1)
+    nameless.possible_agents, match.possible_agents = (), ["first"]
+    with pytest.raises(UsageError, match="possible_agents"):
+        as_parallel("nim", nameless, 1)
+    with pytest.raises(UsageError, match="possible_agents"):
+        play(ParallelGroup("nim", [match], 0, 0), 1)
 
 
 def test_a_seed_reaches_the_game_and_frames_are_not_skipped():
@@ -238,3 +271,11 @@ def test_board_games_of_pettingzoo_are_played_by_their_rules(env_id):
     assert min(episode.num_steps for episode in episodes) >= 5
     moves = [(step.obs["action_mask"].reshape(3, 2, -1).any(-1)).sum(1).tolist() for step in steps]
     assert all(num_on_turn == [1, 1, 1] for num_on_turn in moves)
+
+
+def test_a_game_that_draws_is_filmed_once_for_both():
+    group = make_rendered_group("masked_env:Nim", 2, EnvOptions(), seed=0, first_env_idx=0)
+    assert (group.num_views, group.pictures_per_s) == (1, 2.0)
+    _, steps = play(group, 1)
+    heaps = [film[-1][0, 0, 0] for film in group.pictures()]
+    assert heaps == [10 - 1 - steps[0].discrete[n, 0] for n in (0, 2)]

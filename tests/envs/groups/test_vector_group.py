@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from sf.envs import EnvOptions, make_group, make_rendered_group, register_vector_env
 from sf.envs.errors import UsageError
 from sf.envs.groups.vector import VectorGroup
+from sf.envs.spaces.actions import ActionSpec, decoder
 from sf.envs.toys.single import Counting
 
 
@@ -69,8 +70,9 @@ def test_the_vectorised_cartpole_plays_as_the_single_one() -> None:
             assert (step.result.reward[n], step.result.terminated[n]) == (reward, terminated)
 
 
+@pytest.mark.parametrize("batches_final_obs", [False, True])
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_final_observations_of_a_dict_space_are_handed_on(mode: AutoresetMode) -> None:
+def test_final_observations_of_a_dict_space_are_handed_on(mode: AutoresetMode, batches_final_obs: bool) -> None:
     class Named(gym.Env):
         observation_space = gym.spaces.Dict(count=Counting.observation_space, mark=gym.spaces.Discrete(2))
         action_space = Counting.action_space
@@ -85,12 +87,35 @@ def test_final_observations_of_a_dict_space_are_handed_on(mode: AutoresetMode) -
             count, *rest = self._env.step(action)
             return {"count": count, "mark": 1}, *rest
 
-    _, steps = play(VectorGroup("named", SyncVectorEnv([Named] * 2, autoreset_mode=mode), 0, 0), 30)
+    class Vector(SyncVectorEnv):
+        def step(self, actions):
+            *rest, infos = super().step(actions)
+            if batches_final_obs and "final_obs" in infos:  # as all observations are, with anything in other rows
+                last = [obs or {"count": np.zeros(3), "mark": 0} for obs in infos["final_obs"]]
+                infos["final_obs"] = {key: np.array([obs[key] for obs in last]) for key in ("count", "mark")}
+            return *rest, infos
+
+    _, steps = play(VectorGroup("named", Vector([Named] * 2, autoreset_mode=mode), 0, 0), 30)
     truncated = [step for step in steps if step.result.truncated[0]]
     assert truncated
     for step in truncated:
         assert step.obs["count"][0, 2] == step.episodes[0].num_steps
         assert step.obs["mark"][0].tolist() == [0.0, 1.0]
+
+
+def test_a_batch_of_actions_is_in_the_action_space_of_the_vector_env() -> None:
+    leaves = (
+        gym.spaces.Discrete(3, start=-1),
+        gym.spaces.Box(-1, 2, (2, 2), np.float32),
+        gym.spaces.MultiDiscrete([2, 5], start=[1, 0]),
+    )
+    rng = np.random.default_rng(0)
+    for space in (*leaves, gym.spaces.Tuple(leaves)):
+        spec = ActionSpec.of(space)
+        discrete = np.array([rng.integers(0, size, 4) for size in spec.discrete_sizes], np.int32).reshape(-1, 4).T
+        continuous = rng.normal(0, 2, (4, spec.num_continuous)).astype(np.float32)
+        batch = gym.vector.utils.batch_space(space, 4)
+        assert batch.contains(decoder(space, 4)(discrete, continuous))
 
 
 def _of(wrong: dict[str, Any], mode: AutoresetMode = AutoresetMode.NEXT_STEP) -> VectorGroup:
