@@ -135,7 +135,9 @@ def test_a_lock_that_is_removed_with_its_directory_is_taken_again(tmp_path):
 def test_a_run_ends_and_saves_nothing_where_another_one_has_its_directory(tmp_path, holder):
     run_dir, started = RunDir.at(str(tmp_path / "runs"), "toy_identity"), []
 
-    def start_another(_record):
+    def start_another(record):
+        if record["env_steps"] == 0:  # an end before a run is under way puts back what was there
+            return
         assert not started, "the run has gone on"
         shutil.rmtree(tmp_path / "runs")
         started.append(holder(run_dir.path)[0])
