@@ -12,6 +12,7 @@ from sf.evaluation.play.episodes import Played
 from sf.evaluation.statistics import Statistics, rate_statistics, statistics
 
 _WON = "won"
+_ROUNDING = 1e-6  # of a sum of scores, relative to their sizes
 _OF_ALL = (("return", "episode_return"), ("num_steps", "num_steps"), ("num_frames", "num_frames"))
 
 
@@ -70,6 +71,17 @@ class Evaluation:
     def win_rate(self, policy_idx: int, *opponent_idxs: int) -> Statistics | None:
         """Computes the win rate of the policy, see `results_against`. None where they never met."""
         return win_rate(self.results_against(policy_idx, *opponent_idxs))
+
+    @property
+    def has_winners(self) -> bool:
+        """Returns whether matches are won: agents score differently, by an objective that the environment reports, or
+        by returns that add up to zero in each match. Other returns may be those of agents that help each other."""
+        matches = [[score for _, score in agents.values()] for agents in self.scores_of_matches().values()]
+        if all(len(set(scores)) == 1 for scores in matches):
+            return False
+        if all(self.objective in episode.stats for episode in self.episodes):
+            return True
+        return all(abs(sum(scores)) <= _ROUNDING * sum(map(abs, scores)) for scores in matches)
 
     def results_against(self, policy_idx: int, *opponent_idxs: int) -> list[Result]:
         """Returns the results of the policy against these opponents, or against all others if none is named.

@@ -85,7 +85,7 @@ class ScoredPolicy:
             precision=precision,
             run=next((RunDir(parent) for parent in list(file.parents)[:_DEPTH] if _is_run(RunDir(parent))), None),
             statistics=statistics,
-            against_random=results if any(result.points != 0.5 for result in results) else [],
+            against_random=results,
             spec=spec,
             deterministic=deterministic,
             settings=(*settings, *(("--deterministic", "true") if deterministic else ())),
@@ -113,9 +113,11 @@ class ScoredPolicy:
 
 
 def _against_random(task: EvaluationTask, spec: EnvSpec, on_progress: Callable[[int, int], None]) -> list[Result]:
-    """Plays what `sf-eval --against random` plays."""
+    """Plays what `sf-eval --against random` plays. Returns nothing where nobody wins, as among agents that help each
+    other."""
     opponent = Opponent(RANDOM, task.env, task.options, spec.native_obs_space, spec.action_space)
-    return evaluate(replace(task, players={**task.players, RANDOM: opponent}), on_progress).results_against(0, 1)
+    evaluation = evaluate(replace(task, players={**task.players, RANDOM: opponent}), on_progress)
+    return evaluation.results_against(0, 1) if evaluation.has_winners else []
 
 
 def require_folder(folder: Path) -> None:
