@@ -41,7 +41,7 @@ def skip_without_its_package(name):
     try:
         envs.describe(config.run.env, config.environment)
     except ValueError as error:
-        if "pip install" not in str(error):
+        if "install" not in str(error):
             raise
         pytest.skip(str(error))
 
@@ -62,7 +62,7 @@ def test_a_policy_of_the_zoo_loads_without_trust_is_small_and_says_how_it_came_t
     assert front_matter(name)["license"] == "mit"
     assert re.search(r"^(sf-train|python -m sf) .*--env \S+", card, re.MULTILINE)
     assert re.search(r"^\| commit \| `[0-9a-f]{40}` \|$", card, re.MULTILINE)
-    assert re.search(r"^\| episodes \| 100, ", card, re.MULTILINE)
+    assert re.search(r"^\| episodes \| 10\d, ", card, re.MULTILINE)
     assert f"sf-enjoy zoo/{name}" in card
     assert np.isfinite(score(name)).all()
     assert any(f"zoo/{name}" in word for word in (ROOT / "docs/enjoy.md").read_text().split())
