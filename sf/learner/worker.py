@@ -179,6 +179,7 @@ def _gradient_workers(args: LearnerArgs) -> GradientWorkers | None:
         state_size=args.states.size,
         bfloat16=args.bfloat16,
         policy_id=args.policy_id,
+        teams=args.teams,
     )
 
 
@@ -190,6 +191,9 @@ def _faster_step(args: LearnerArgs, state_size: int) -> FasterStep | None:
     """
     config = args.config
     if config.model.compile is False or args.place.size > 1:
+        return None
+    if args.teams:
+        say("the learner's step is not compiled, since the critic sees several agents at once")
         return None
     if args.weights.device != gpu.HOST:
         is_for = recorded_step.is_for(config.learner)

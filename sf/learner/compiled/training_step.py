@@ -176,7 +176,7 @@ class _Step:
     def __call__(self, inputs: StepInputs) -> Tensor:
         whole = _whole(inputs.whole)
         assert whole.targets is not None
-        minibatch = steps_of(whole, whole.targets, inputs.at)
+        minibatch = steps_of(whole, whole.targets, inputs.at[:, None])
         learning_rate, coefficients = inputs.rates[0], inputs.rates[1:]
         trained = {name: inputs.weights[name].detach().requires_grad_() for name in inputs.moments}
         result, target = self._loss.with_weights({**inputs.weights, **trained}, minibatch, coefficients)
