@@ -45,9 +45,9 @@ class EnvSpec:
     obs_space: gym.spaces.Dict  # a bare Box is {"obs": Box}; every entry is a Box
     action_space: gym.Space  # see `sf.envs.spaces.actions.ActionSpec`
     num_agents: int = 1  # actors of one environment
-    teams: tuple[int, ...] = field(default=(), compare=False)  # [A] of each agent; empty: not known
     frameskip: int = 1  # frames of the simulator for one step (one decision)
     shaping: Mapping[str, float] = field(default_factory=dict)  # weights of shaped rewards, by name: see set_shaping
+    teams: tuple[int, ...] = field(default=(), compare=False)  # [A] of each agent; empty: not known
     state_space: gym.spaces.Box | None = field(default=None, compare=False)  # see `sf.envs.central_state`
     for_critic: tuple[str, ...] = field(default=(), compare=False)  # keys of the observation that the policy never sees
     has_own_time_limit: bool = field(default=False, compare=False)  # see `sf.envs.wrappers.layers`

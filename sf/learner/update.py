@@ -293,7 +293,10 @@ class Updater:
 
     def _prepare(self, batch: Batch, mask: Tensor, callback: IterationCallback) -> Minibatch | None:
         """Returns the iteration with all that is computed once for its steps, or None if the callback says no."""
-        whole, has_memory = Minibatch(batch, mask, batch.log_prob, teammates=self._teammates), bool(self.model.state_size)
+        whole, has_memory = (
+            Minibatch(batch, mask, batch.log_prob, teammates=self._teammates),
+            bool(self.model.state_size),
+        )
         if not (self._is_central or needs_evaluation(self._config, has_memory)):
             return whole
         before = self._evaluate_before(batch, callback)

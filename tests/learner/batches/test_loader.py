@@ -219,8 +219,8 @@ class WatchedSlots:
         self.events.put(("taken", taken))
         return taken
 
-    def supply_beside(self, held):
-        return self._slots.supply_beside(held)
+    def __getattr__(self, name):
+        return getattr(self._slots, name)
 
     def give_back(self, slots):
         slots = list(slots)
