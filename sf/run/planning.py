@@ -94,7 +94,12 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     plan = Plan(
         has_auto_sizes="auto" in (sampler.rollout, config.learner.batch_size),
         config=with_learning_rate(
-            with_sizes(config, _actors_of_each_policy(config, spec, num_actors), model.state_size > 0, num_together),
+            with_sizes(
+                config,
+                _actors_of_each_policy(config, spec, num_actors, num_together),
+                model.state_size > 0,
+                num_together,
+            ),
             has_memory=model.state_size > 0,
             num_continuous=action.num_continuous,
         ),
@@ -182,9 +187,12 @@ def _with_central_critic(config: Config, spec: EnvSpec) -> tuple[EnvSpec, tuple[
     return spec, spec.teams or (0,) * spec.num_agents
 
 
-def _actors_of_each_policy(config: Config, spec: EnvSpec, num_actors: int) -> int:
-    """On average. In a match against a player that does not learn, the player has half of the agents."""
+def _actors_of_each_policy(config: Config, spec: EnvSpec, num_actors: int, num_together: int) -> int:
+    """On average. In a match against a player that does not learn, the player has half of the agents, whose
+    trajectories a learner takes only where its critic sees them."""
     share_of_players = config.players.past_share * (spec.num_agents // 2) / spec.num_agents
+    if num_together > 1:
+        share_of_players = 0.0
     return math.ceil(num_actors * (1 - share_of_players) / config.population.num_policies)
 
 
