@@ -16,6 +16,9 @@ from sf.envs.group import CuttableGroup, EnvGroup, EnvSpec, Episode, ObsRows, Sh
 
 CLOCK = "critic_clock"
 """The name of the observation: [1] float32, 0 in the first step of an episode."""
+CENTRAL_STATE = "central_state"
+"""The name of another: see `sf.envs.central_state`."""
+ADDED_FOR_CRITIC = (CLOCK, CENTRAL_STATE)
 
 
 def with_clock(spec: EnvSpec) -> EnvSpec:
@@ -23,7 +26,8 @@ def with_clock(spec: EnvSpec) -> EnvSpec:
     assert CLOCK not in spec.obs_space.spaces
     space = gym.spaces.Box(0.0, np.inf, (1,), np.float32)
     spaces = {**spec.obs_space.spaces, CLOCK: space}
-    return replace(spec, obs_space=gym.spaces.Dict(spaces), env_obs_space=spec.native_obs_space)
+    for_critic = (*spec.for_critic, CLOCK)
+    return replace(spec, obs_space=gym.spaces.Dict(spaces), env_obs_space=spec.native_obs_space, for_critic=for_critic)
 
 
 class ClockedGroup:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 
 from sf.envs.errors import (
     ApiError,
@@ -163,6 +164,20 @@ def space(env_id: str, env: Any, name: str, *of_whom: Any) -> gym.Space:
         kind = f"of {type(found).__module__}" if type(found).__module__ != "builtins" else "no space"
         raise UsageError(f"{env_id}: its {name} is {short(found)}, {kind}: set it to one of gymnasium.spaces")
     return found
+
+
+def state_space(env_id: str, env: Any) -> gym.spaces.Box | None:
+    """Returns the space of what the method `state()` returns, or None where the environment declares none."""
+    if not hasattr(env, "state_space"):
+        return None
+    found = space(env_id, env, "state_space")
+    return found if isinstance(found, gym.spaces.Box) else None
+
+
+def state(env_id: str, env: Any) -> np.ndarray:
+    """Returns the state of an environment that has a `state_space`."""
+    with call_of(env_id, "state()"):
+        return np.asarray(env.state())
 
 
 def is_env(env: Any) -> bool:

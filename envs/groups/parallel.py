@@ -105,6 +105,7 @@ class ParallelGroup:
             env_obs_space=self._writer.env_space,
             layers=layers(self._envs[0]),
             action_names=action_names(self._envs[0], action_space),
+            state_space=calls.state_space(env_id, self._envs[0]),
         )
         self.num_actors = len(envs) * len(self._agents)
         self._seeds = [env_seed(seed, first_env_idx + m) for m in range(len(envs))]
@@ -132,6 +133,9 @@ class ParallelGroup:
             else:  # its final observations have been shown
                 result.first[self._start_match(m, obs)] = True
         return episodes
+
+    def state(self, env_idx: int) -> np.ndarray:
+        return calls.state(self._env_id, self._envs[env_idx])
 
     def cut(self, env_idx: int) -> None:
         self._playing[env_idx] = {}

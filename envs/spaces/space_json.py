@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.clock import CLOCK
+from sf.envs.clock import ADDED_FOR_CRITIC
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.planes import Planes
@@ -86,12 +86,14 @@ def _numbers(bound: np.ndarray) -> Any:
 def layouts(obs_space: gym.spaces.Dict, action_space: gym.Space) -> dict[str, str]:
     """Returns what a network has to know of both spaces, as text that can be compared and shown.
 
-    It describes stored observations without their bounds, which no network knows, and without the clock.
+    It describes stored observations without their bounds, which no network knows, and without what the trainer adds for
+    the critic.
     """
     actions = ActionSpec.of(action_space)
     sizes = actions.discrete_sizes
+    seen = {key: box for key, box in obs_space.items() if key not in ADDED_FOR_CRITIC}
     return {
-        "observations": ", ".join(f"{key} {_box_layout(box)}" for key, box in obs_space.items() if key != CLOCK),
+        "observations": ", ".join(f"{key} {_box_layout(box)}" for key, box in seen.items()),
         "actions": f"{len(sizes)} choices among {sizes} and {actions.num_continuous} real numbers",
     }
 

@@ -24,11 +24,11 @@ _KL_THRESHOLD = 0.008  # nats, of one action
 _FALLS_WITH = 8192  # samples of an iteration at most, where the rate falls to 0: see benchmarks/learning_tried.md
 
 
-def with_sizes(config: Config, num_actors: int, has_memory: bool) -> Config:
+def with_sizes(config: Config, num_actors: int, has_memory: bool, num_together: int = 1) -> Config:
     """The configuration with numbers for both.
 
-    num_actors: those of one policy. has_memory: the network has a recurrent state. Raises ValueError for a batch_size
-    that no trajectory divides.
+    num_actors: those of one policy. has_memory: the network has a recurrent state. num_together: trajectories of which
+    a minibatch has all or none. Raises ValueError for a batch_size that no trajectory divides, or not so many.
     """
     rollout, batch_size = config.sampler.rollout, config.learner.batch_size
     num_batches = config.learner.num_batches_per_epoch
@@ -37,7 +37,16 @@ def with_sizes(config: Config, num_actors: int, has_memory: bool) -> Config:
         if batch_size != "auto":
             rollout = _divisor(batch_size, rollout)
     if batch_size == "auto":
-        batch_size = rollout * _slots_per_batch(num_batches, rollout, num_actors, config.sampler.async_rl)
+        slots = _slots_per_batch(num_batches, rollout, num_actors, config.sampler.async_rl)
+        batch_size = rollout * num_together * math.ceil(slots / num_together)
+    else:
+        of_env = rollout * num_together
+        require(
+            batch_size % of_env == 0 or num_together == 1,
+            f"batch_size is {batch_size}: the critic sees the {num_together} agents of an environment at once, so it "
+            f"must be a multiple of their samples (rollout x agents, {of_env}), for example "
+            f"{of_env * max(1, round(batch_size / of_env))}",
+        )
     return config.replace(rollout=rollout, batch_size=batch_size)
 
 

@@ -8,6 +8,9 @@ from typing import Any
 BEFORE_THE_FLAG: Mapping[str, Any] = {
     "bootstrap_truncated": True,
     "critic_clock": False,
+    "critic": "own",
+    "critic_obs": (),
+    "mixer": "none",
     "layer_norm": False,
     "value_scale": "linear",
     "pad_images": False,

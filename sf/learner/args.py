@@ -52,6 +52,7 @@ class LearnerArgs:
     policy_id: int
     spec: EnvSpec
     symmetries: Sequence[Symmetry]  # to augment data by; none where that is not wanted
+    teams: Sequence[int]  # [A] of the agents of an environment that are trained on together; empty: one by one
     num_actors: int
     bfloat16: bool
     num_threads: int

@@ -37,7 +37,8 @@ def new_updater(
     """Returns an untrained network with its optimiser. config: takes the place of that in `args`."""
     action_spec, device = ActionSpec.of(args.spec.action_space), gpu.torch_device(args.weights.device)
     helpers = gradient_workers, ranks, faster_step
-    return Updater(config, args.spec.obs_space, action_spec, args.bfloat16, device, *helpers, args.symmetries)
+    obs_space, teams = args.spec.obs_space, args.teams
+    return Updater(config, obs_space, action_spec, args.bfloat16, device, *helpers, args.symmetries, teams)
 
 
 class LearnerState:

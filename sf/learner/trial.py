@@ -46,7 +46,8 @@ def iteration_seconds(args: LearnerArgs, state_size: int) -> float:
     """
     config, device = args.config, args.weights.device
     num_trajectories = config.slots_per_iteration
-    width = max(1, num_trajectories // config.learner.num_batches_per_epoch // _PARTS)
+    num_together = max(1, len(args.teams))
+    width = max(1, num_trajectories // num_together // config.learner.num_batches_per_epoch // _PARTS) * num_together
     # What may not be with one step an iteration, the trial does not need.
     of_one_step = config.replace(
         num_epochs=1,

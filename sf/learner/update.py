@@ -23,7 +23,7 @@ from sf.envs import ActionSpec
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.symmetries import Symmetry
 from sf.learner.batches.batch import Batch
-from sf.learner.batches.minibatches import Cut, Minibatch, cut
+from sf.learner.batches.minibatches import Cut, Minibatch, cut, of_all
 from sf.learner.batches.symmetric_images import SymmetricImages
 from sf.learner.checkpoints.tensors import are_finite, load_tensors, never_finite, tensors_of
 from sf.learner.compiled.faster_step import FasterStep
@@ -77,16 +77,24 @@ class Updater:
         ranks: Ranks = ALONE,
         faster_step: FasterStep | None = None,
         symmetries: Sequence[Symmetry] = (),
+        teams: Sequence[int] = (),
     ) -> None:
         """gradient_workers: compute a part of each minibatch. ranks: train this network together, with the same calls.
-        faster_step: takes the steps that it can. symmetries: to augment the data by."""
+        faster_step: takes the steps that it can. symmetries: to augment the data by. teams: [A] of the agents of an
+        environment, whose trajectories stand side by side in each batch; empty where agents are trained one by one."""
         self._config = config.learner
         self._config_now = self._config  # with what the run's progress has changed
         self._bonus: float | None = None  # the present weight of the entropy bonus, if it changes
         self._has_end = config.run.ends_by_steps or config.run.ends_by_seconds
         self._max_policy_lag = config.sampler.max_policy_lag
         self._device = device
-        self.model = build_model(config.model, obs_space, action_spec).to(device)
+        self._num_together = max(1, len(teams))
+        self.model = build_model(config.model, obs_space, action_spec, teams).to(device)
+        self._is_central = config.model.has_central_critic
+        self._teammates: Tensor | None = None
+        if config.model.mixer != "none":
+            of_agents = torch.tensor(teams, device=device)
+            self._teammates = (of_agents[:, None] == of_agents).float()
         self._ranks = ranks
         for part in self.model.modules():
             if isinstance(part, RunningMoments):
@@ -268,7 +276,7 @@ class Updater:
     def _cuts(self, batch: Batch, mask: Tensor, callback: IterationCallback) -> Iterator[Cut]:
         """Yields the minibatches of all epochs, or none if the callback says no before the first."""
         if self._config.steps_per_iteration == 1:
-            yield Cut(Minibatch(batch, mask, batch.log_prob), at=None)
+            yield Cut(Minibatch(batch, mask, batch.log_prob, teammates=self._teammates), None, self._num_together)
             return
         seen_batches = [(batch, mask)]  # as it was played, and its image if data is augmented
         if self._images is not None:
@@ -280,25 +288,33 @@ class Updater:
                 return
             wholes.append(whole)
         for epoch in range(self._config.num_epochs):
-            yield from cut(wholes[epoch % len(wholes)], self._config.num_batches_per_epoch)
+            whole = wholes[epoch % len(wholes)]
+            yield from cut(whole, self._config.num_batches_per_epoch, self._num_together)
 
     def _prepare(self, batch: Batch, mask: Tensor, callback: IterationCallback) -> Minibatch | None:
         """Returns the iteration with all that is computed once for its steps, or None if the callback says no."""
-        whole, has_memory = Minibatch(batch, mask, proximal_log_prob=batch.log_prob), bool(self.model.state_size)
-        if not needs_evaluation(self._config, has_memory):
+        whole, has_memory = (
+            Minibatch(batch, mask, batch.log_prob, teammates=self._teammates),
+            bool(self.model.state_size),
+        )
+        if not (self._is_central or needs_evaluation(self._config, has_memory)):
             return whole
         before = self._evaluate_before(batch, callback)
-        return None if before is None else prepare(self._config, whole, before, has_memory, self._ranks)
+        if before is None:
+            return None
+        if self._is_central:  # policy workers compute no value: the one that the loss clips around is that of now
+            whole = whole._replace(batch=batch.replaced(value=before.value[:-1]))
+        return prepare(self._config, whole, before, has_memory, self._ranks)
 
     def _evaluate_before(self, batch: Batch, callback: IterationCallback) -> Evaluation | None:
         """Evaluate all trajectories in parts as large as a step's. Returns None if the callback says no before one."""
-        columns = torch.arange(batch.num_trajectories, device=self._device)
+        columns = torch.arange(batch.num_trajectories // self._num_together, device=self._device)
         log_probs, values, choices = [], [], []
         with torch.no_grad():
             for some in columns.chunk(self._config.num_batches_per_epoch):
                 if not callback.goes_on():
                     return None
-                part = batch.columns(some)
+                part = batch.columns(of_all(some, self._num_together))
                 policy, value = self._optimizer_step.evaluate(part)
                 log_probs.append(policy.log_prob(part.discrete, part.continuous))
                 values.append(self.model.value_norm.denormalize(value))

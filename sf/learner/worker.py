@@ -179,6 +179,7 @@ def _gradient_workers(args: LearnerArgs) -> GradientWorkers | None:
         state_size=args.states.size,
         bfloat16=args.bfloat16,
         policy_id=args.policy_id,
+        teams=args.teams,
     )
 
 
@@ -192,8 +193,10 @@ def _faster_step(args: LearnerArgs, state_size: int) -> FasterStep | None:
     if config.model.compile is False or args.place.size > 1:
         return None
     if args.weights.device != gpu.HOST:
-        is_for = recorded_step.is_for(config.learner)
-        return RecordedStep(args.bfloat16) if is_for else None
+        if args.teams:
+            say("the learner's step is not recorded, since the critic sees several agents at once")
+            return None
+        return RecordedStep(args.bfloat16) if recorded_step.is_for(config.learner) else None
     if not config.sampler.async_rl or kernels.why_not() is not None:
         return None
     if not compiled_step.is_for(config.learner, has_memory=state_size > 0):
@@ -201,7 +204,7 @@ def _faster_step(args: LearnerArgs, state_size: int) -> FasterStep | None:
     spec = args.spec
     obs_space, action_spec, example = spec.obs_space, ActionSpec.of(spec.action_space), Batch.example(spec)
     most_threads = args.num_threads * (1 + args.num_gradient_workers)
-    return CompiledStep(config, obs_space, action_spec, args.bfloat16, example, most_threads)
+    return CompiledStep(config, obs_space, action_spec, args.bfloat16, example, most_threads, teams=args.teams)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ the same function.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
 import gymnasium as gym
@@ -18,11 +18,11 @@ from sf.config import ModelConfig
 from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ActionSpec
-from sf.envs.spaces.observations import is_image
+from sf.model.central_critic import CentralCritic, is_present, private_keys
 from sf.model.distributions import ACTION_MASK, ActionMask
-from sf.model.encoders.blocks import Convolutional, in_parts
-from sf.model.encoders.choice import NOT_NORMALISED, build_encoder, encoder_names
+from sf.model.encoders.choice import NOT_NORMALISED, encoder_names
 from sf.model.layers import activation, compute_dtype, orthogonal
+from sf.model.mixers import make_mixer
 from sf.model.normalizers import (
     NoReturnNormalizer,
     ObsNormalizer,
@@ -31,14 +31,10 @@ from sf.model.normalizers import (
     ValueNorm,
     VectorNormalizer,
 )
-from sf.model.recurrent.gru import GRU
-from sf.model.recurrent.lstm import LSTM
 from sf.model.registry import register_model
+from sf.model.trunk import Trunk
 
 POLICY_GAIN = 0.01  # the first policy is close to uniform (Andrychowicz et al. 2021)
-
-Features = tuple[Tensor, ...]
-"""[N, F] of each tower, between its encoders and its core."""
 
 
 class StepOutput(NamedTuple):
@@ -60,19 +56,26 @@ class ActorCritic(nn.Module):
     between the scale of returns and that of the critic.
     """
 
-    def __init__(self, config: ModelConfig, obs_space: gym.spaces.Dict, action_spec: ActionSpec) -> None:
-        """Raises UsageError for an action mask that does not fit, or where no number is left for the network to see."""
+    def __init__(
+        self, config: ModelConfig, obs_space: gym.spaces.Dict, action_spec: ActionSpec, teams: Sequence[int] = ()
+    ) -> None:
+        """teams: [A] of the agents of an environment, for a critic that sees several of them; empty where no values are
+        computed.
+
+        Raises UsageError for an action mask that does not fit, or where no number is left for the network to see.
+        """
         super().__init__()
         boxes = cast("dict[str, gym.spaces.Box]", dict(obs_space.items()))
         self._action_mask = ActionMask(obs_space, action_spec)
         boxes.pop(ACTION_MASK, None)  # what is allowed is no input: the rest of the observation says why
         if config.critic_clock is True:
             boxes.pop(CLOCK, None)
+        private = {key: boxes.pop(key) for key in private_keys(config, list(boxes))}
         _require_something_to_see(obs_space, boxes)
         encoders = encoder_names(config.encoder, boxes, config.any_planes, config.float_planes)
         numbers = {key: box for key, box in boxes.items() if encoders[key] not in NOT_NORMALISED}
         self.obs_norm = ObsNormalizer(numbers if config.normalize_input else {})
-        self.trunk = _Trunk(config, boxes, encoders)
+        self.trunk = Trunk(config, boxes, encoders)
         self.state_size = self.trunk.state_size
         self._num_logits = sum(action_spec.discrete_sizes)
         self.policy_head = orthogonal(
@@ -81,60 +84,81 @@ class ActorCritic(nn.Module):
         self.log_stddev = _initial_log_stddev(config, action_spec.num_continuous)
         has_clock = config.critic_clock is True
         self.critic_clock = CriticClock(self.trunk.out_size, config.nonlinearity) if has_clock else None
+        self._is_central = config.has_central_critic
+        self.mixer = make_mixer(config.mixer, teams, self.trunk.out_size)
+        self.central_critic: CentralCritic | None = None
+        if config.critic != "own" or private:
+            self.central_critic = CentralCritic(config, self.trunk.out_size, boxes, encoders, private, teams)
         self.value_norm = _value_norm(config)
         self.value_head = orthogonal(nn.Linear(self.trunk.out_size, 1), 1.0)
 
     def step(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> StepOutput:
         """One step of N actors.
 
-        obs: {key: [N, ...]}; state: [N, S] float32; first: [N] bool, where the state is zeroed before use.
+        obs: {key: [N, ...]}; state: [N, S] float32; first: [N] bool, where the state is zeroed before use. A central
+        critic gives values of 0: what it sees is not there.
         """
         actor, critic, next_state = self.trunk.step(self.trunk.encode(self._normal(obs)), state, first)
-        params, value = self._heads(actor, critic, obs)
-        return StepOutput(params, self.value_norm.denormalize(value), next_state)
+        params = self._params(actor, obs)
+        if self._is_central:
+            return StepOutput(params, params.new_zeros(params.shape[0]), next_state)
+        return StepOutput(params, self.value_norm.denormalize(self._value(critic, obs, None)), next_state)
 
     def unroll(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> UnrollOutput:
         """T steps of B trajectories, and the bootstrap value.
 
         obs: {key: [T+1, B, ...]}; state: [B, S] float32, before row 0; first: [T+1, B] bool, where
-        the state is zeroed before use.
+        the state is zeroed before use. With a critic that sees several agents, the trajectories of all agents of an
+        environment stand side by side.
         """
         flat_obs = {key: value.flatten(0, 1) for key, value in obs.items()}  # [(T+1) x B, ...]
-        actor, critic = self.trunk.unroll(self.trunk.encode(self._normal(flat_obs)), state, first)
-        params, value = self._heads(actor, critic, flat_obs)
+        normal = self._normal(flat_obs)
+        actor, critic = self.trunk.unroll(self.trunk.encode(normal), state, first)
+        seen = None if self.central_critic is None else self.central_critic.encode(flat_obs, normal)
+        params, value = self._params(actor, flat_obs), self._value(critic, flat_obs, seen)
         return UnrollOutput(params.unflatten(0, first.shape)[:-1], value.view(first.shape))
 
     def update_normalizers(self, obs: Mapping[str, Tensor], mask: Tensor) -> None:
         """Merge observations {key: [T, B, ...]} where `mask` [T, B] holds. Only the learner calls this."""
         self.obs_norm.update(obs, mask)
-        if self.critic_clock is not None:
-            self.critic_clock.update(obs, mask)
+        for part in (self.critic_clock, self.central_critic):
+            if part is not None:
+                part.update(obs, mask)
 
     def update_value_norm(self, returns: Tensor, mask: Tensor) -> None:
         """Merge value targets [T, B] where `mask` holds; predictions stay. Only the learner calls this."""
-        self.value_norm.update(returns, mask, self.value_head)
+        self.value_norm.update(returns, mask, self.value_head if self.mixer is None else self.mixer.head)
 
     def _normal(self, obs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         weight = next(self.trunk.parameters(), self.policy_head.weight)
         return self.obs_norm(obs, compute_dtype(weight))
 
-    def _heads(self, actor: Tensor, critic: Tensor, obs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Features [M, F] of each, and what they were made from {key: [M, ...]} -> params [M, P], value [M].
+    def _params(self, actor: Tensor, obs: Mapping[str, Tensor]) -> Tensor:
+        """Features [M, F], and what they were made from {key: [M, ...]} -> params [M, P].
 
         In the dtype of the heads, float32, also under autocast: log-probabilities need its digits.
         """
         with torch.autocast(actor.device.type, enabled=False):
-            dtype = self.policy_head.weight.dtype
-            params = self.policy_head(actor.to(dtype))
+            params: Tensor = self.policy_head(actor.to(self.policy_head.weight.dtype))
             if self._action_mask.is_there:
                 logits = self._action_mask(params[:, : self._num_logits], obs)
                 params = torch.cat((logits, params[:, self._num_logits :]), dim=-1)
             if len(self.log_stddev):
                 params = torch.cat((params, self.log_stddev.expand(params.shape[0], -1)), dim=-1)
-            critic = critic.to(dtype)
+            return params
+
+    def _value(self, critic: Tensor, obs: Mapping[str, Tensor], seen: Tensor | None) -> Tensor:
+        """Features [M, F], what they were made from, and what a central critic sees beyond -> value [M], in float32."""
+        with torch.autocast(critic.device.type, enabled=False):
+            critic = critic.to(self.value_head.weight.dtype)
             if self.critic_clock is not None:
                 critic = self.critic_clock(critic, obs)
-            return params, self.value_head(critic).squeeze(-1)
+            if self.central_critic is not None:
+                critic = self.central_critic(critic, seen)
+            value: Tensor = self.value_head(critic).squeeze(-1)
+            if self.mixer is not None:
+                value = self.mixer(value, critic, is_present(obs, self.trunk.actor.keys))
+            return value
 
 
 def _require_something_to_see(obs_space: gym.spaces.Dict, boxes: Mapping[str, gym.spaces.Box]) -> None:
@@ -158,74 +182,6 @@ def _value_norm(config: ModelConfig) -> ValueNorm:
     if config.value_scale == "symlog":
         return SymlogReturns()
     return ReturnNormalizer() if config.normalize_returns else NoReturnNormalizer()
-
-
-class _Trunk(nn.Module):
-    """What is below the heads: a tower for both, or one each. The state is the actor's, then the critic's."""
-
-    def __init__(self, config: ModelConfig, boxes: dict[str, gym.spaces.Box], names: dict[str, str]) -> None:
-        super().__init__()
-        self.actor = _Tower(config, boxes, names)
-        self.critic = None if config.share_critic else _Tower(config, boxes, names)
-        self.out_size = self.actor.out_size
-        self.state_size = self.actor.state_size * (1 if config.share_critic else 2)
-
-    def encode(self, obs: Mapping[str, Tensor]) -> Features:
-        """Observations {key: [N, ...]} -> what each tower makes of them, [N, F]."""
-        return tuple(tower.encode(obs) for tower in (self.actor, self.critic) if tower is not None)
-
-    def step(self, features: Features, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Features [N, F] of actor and critic, and the next state [N, S]."""
-        if self.critic is None:
-            out, next_state = self.actor.step(features[0], state, first)
-            return out, out, next_state
-        actor_state, critic_state = state.chunk(2, dim=-1)
-        actor, actor_state = self.actor.step(features[0], actor_state, first)
-        critic, critic_state = self.critic.step(features[1], critic_state, first)
-        return actor, critic, torch.cat((actor_state, critic_state), dim=-1)
-
-    def unroll(self, features: Features, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-        """Features of T x B observations, first [T, B] -> features [T x B, F] of actor and critic."""
-        if self.critic is None:
-            out = self.actor.unroll(features[0], state, first)
-            return out, out
-        actor_state, critic_state = state.chunk(2, dim=-1)
-        return self.actor.unroll(features[0], actor_state, first), self.critic.unroll(features[1], critic_state, first)
-
-
-class _Tower(nn.Module):
-    """An encoder for each observation, side by side, and the core."""
-
-    def __init__(self, config: ModelConfig, boxes: dict[str, gym.spaces.Box], names: dict[str, str]) -> None:
-        """names: of the encoder of each observation."""
-        super().__init__()
-        self.as_they_are = {key for key, box in boxes.items() if is_image(box) or names[key] == "symbols"}
-        encoders = {key: build_encoder(names[key], box, config) for key, box in boxes.items()}
-        # Not a ModuleDict: it does not take every key (some are names of its methods).
-        self.keys, self.encoders = list(encoders), nn.ModuleList(encoders.values())
-        self.out_size: int = sum(encoder.out_size for encoder in encoders.values())
-        self.core: GRU | LSTM | None = None
-        if config.core != "none":
-            self.core = (GRU if config.core == "gru" else LSTM)(self.out_size, config.rnn_size)
-            self.out_size = config.rnn_size
-        self.state_size = self.core.state_size if self.core else 0
-
-    def step(self, features: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-        return self.core.step(features, state, first) if self.core else (features, state)
-
-    def unroll(self, features: Tensor, state: Tensor, first: Tensor) -> Tensor:
-        if not self.core:
-            return features
-        return self.core.unroll(features.unflatten(0, first.shape), state, first).flatten(0, 1)
-
-    def encode(self, obs: Mapping[str, Tensor]) -> Tensor:
-        features = []
-        for key, encoder in zip(self.keys, self.encoders, strict=True):
-            x, weight = obs[key], next(encoder.parameters(), None)
-            if key not in self.as_they_are and weight is not None:
-                x = x.to(compute_dtype(weight))
-            features.append(encoder(x) if isinstance(encoder, Convolutional) else in_parts(encoder, x))
-        return features[0] if len(features) == 1 else torch.cat(features, dim=-1)
 
 
 class CriticClock(nn.Module):

@@ -5,7 +5,7 @@ The built-in model and encoders register themselves as this is imported, before 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -33,12 +33,17 @@ _MEMBERS: dict[str, Callable[[Any], bool]] = {  # of a model, and what each must
 }
 
 
-def build_model(config: ModelConfig, obs_space: gym.spaces.Dict, action_spec: ActionSpec) -> Any:
+def build_model(
+    config: ModelConfig, obs_space: gym.spaces.Dict, action_spec: ActionSpec, teams: Sequence[int] = ()
+) -> Any:
     """The network of `config`: an `ActorCritic`, or what is registered as `config.model`.
+
+    teams: see `ActorCritic`; empty for any other network.
 
     Raises ValueError for an unknown name, for what makes no module, and where an encoder cannot take its observations.
     """
-    network = make("model", config.model, config=config, obs_space=obs_space, action_spec=action_spec)
+    of_agents = {"teams": teams} if teams else {}
+    network = make("model", config.model, config=config, obs_space=obs_space, action_spec=action_spec, **of_agents)
     _require_members(config.model, network)
     _require_shapes(network)
     for module in network.modules():

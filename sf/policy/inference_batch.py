@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 import torch
@@ -29,15 +29,17 @@ class InferenceBatch:
         states: RecurrentStates,
         max_actors: int,
         device: str,
+        keys: Collection[str],
     ) -> None:
-        """acting: for inputs on the device. rows: of the slots. max_actors: of a batch."""
+        """acting: for inputs on the device. rows: of the slots. max_actors: of a batch. keys: of the observations that
+        the network reads."""
         self.generator = torch.Generator(gpu.torch_device(device))  # draws the actions
         self._acting = acting
         self._action_spec = action_spec
         self._device = device
         self._rows_per_slot = rows["first"].shape[1]
         max_rows = size_for(max_actors)
-        self._obs = ObsGather(rows, max_rows, device)
+        self._obs = ObsGather(rows, keys, max_rows, device)
         self._states = States(states, max_rows, device)
         self._answers = AnswersToHost(AnswerLayout(action_spec), max_rows, device)
         self._queue: Callable[[int], None] = self._queue_each

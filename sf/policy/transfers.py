@@ -7,6 +7,7 @@ all its transfers. What the device does for a batch of a size is the same each t
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -25,12 +26,15 @@ _LARGE = 2048  # bytes of an observation
 class ObsGather:
     """Collects the observations of a batch: a GPU reads large ones where they are, small ones are copied for it."""
 
-    def __init__(self, rows: SharedArrays, max_rows: int, device: str) -> None:
+    def __init__(self, rows: SharedArrays, keys: Collection[str], max_rows: int, device: str) -> None:
+        """keys: of the observations that the network reads."""
         self._device = device
         self._index = gpu.page_locked((max_rows,), torch.int64, device)
         self._staged: dict[str, tuple[Tensor, Tensor]] = {}  # all rows [num_slots * (T+1), ...], and those of a batch
         self._mapped: dict[str, _Rows] = {}
         for key, array in rows.named(OBS).items():
+            if key not in keys:
+                continue
             all_rows = torch.from_numpy(array).flatten(0, 1)
             is_large = device != gpu.HOST and all_rows[0].nbytes >= _LARGE
             mapped = gpu.mapped(array, device) if is_large else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 
 import numpy as np
@@ -143,10 +143,11 @@ class _Policy:
         each run, so two runs would not be the same."""
         device, is_on_host = args.weights.device, args.weights.device == gpu.HOST
         acting: AnyActing = ActingHere(Acting(self._model, self._action_spec))
+        seen = args.spec.actor_obs_space if args.model.has_central_critic else args.spec.obs_space
         if is_on_host and not args.synchronous:
-            acting = acting_of(self._model, args.model, args.spec, args.bfloat16, device)
+            acting = acting_of(self._model, args.model, replace(args.spec, obs_space=seen), args.bfloat16, device)
         max_actors = args.channel.num_groups * args.channel.actors_per_group
-        batch = InferenceBatch(acting, self._action_spec, args.rows, args.states, max_actors, device)
+        batch = InferenceBatch(acting, self._action_spec, args.rows, args.states, max_actors, device, list(seen))
         if not is_on_host and args.model.compile is not False:
             batch.record(torch.bfloat16 if args.bfloat16 else torch.float32)
         return batch

@@ -10,7 +10,8 @@ import numpy as np
 
 from sf import envs
 from sf.envs import ActionSpec, EnvGroup, EnvOptions, Episode, StepResult, UsageError
-from sf.envs.clock import CLOCK, ClockedGroup
+from sf.envs.central_state import CentralStateGroup
+from sf.envs.clock import ADDED_FOR_CRITIC, ClockedGroup
 from sf.envs.custom.given import GivenEnv
 from sf.envs.group import CurriculumGroup
 from sf.envs.guard import Fault, GuardedGroup
@@ -38,6 +39,7 @@ class RolloutWorkerArgs:
     num_envs_per_group: int
     rollout: int
     with_clock: bool  # for the critic, see `sf.envs.clock`
+    with_state: bool  # for the critic, see `sf.envs.central_state`
     bootstrap_truncated: bool | Literal["auto"]  # as the flag
     decorrelate: bool  # as the flag
     seed: int
@@ -233,6 +235,8 @@ def _make_envs(args: RolloutWorkerArgs, group_idx: int, attempt: int) -> EnvGrou
         num_actors = group.num_actors * len(args.channel.groups)
         num_episodes = args.resumed_episodes + int(args.counters.get("episodes")) // num_actors
         cast("CurriculumGroup", group).go_on_after(num_episodes)
+    if args.with_state:
+        group = CentralStateGroup(group, args.env)
     return ClockedGroup(group) if args.with_clock else group
 
 
@@ -249,7 +253,8 @@ def _require_as_planned(args: RolloutWorkerArgs, group: EnvGroup) -> None:
     found = {key: (box.shape, box.dtype) for key, box in group.spec.obs_space.items()}
     action = ActionSpec.of(group.spec.action_space)
     layout = (len(action.discrete_sizes), action.num_continuous)
-    shown = gym.spaces.Dict({key: box for key, box in group.spec.obs_space.items() if key != CLOCK})
+    seen = group.spec.obs_space.items()
+    shown = gym.spaces.Dict({key: box for key, box in seen if key not in ADDED_FOR_CRITIC})
     fits = layout == tuple(arrays[name].shape[-1] for name in ("discrete", "continuous"))
     if planned != found or not fits or group.spec.action_space != args.action_space:
         raise UsageError(

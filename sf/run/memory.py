@@ -89,6 +89,7 @@ class RunMemory:
                 actors_per_group=plan.actors_per_group,
                 num_policies=plan.num_policies,
                 has_seats=plan.num_seats > 0,
+                num_together=plan.num_together,
                 queues=queues,
             ),
             channels=channels,

@@ -34,6 +34,7 @@ class Plan:
     state_size: int  # floats of the recurrent state of an actor
     weight_shapes: dict[str, tuple[int, ...]]  # by name
     symmetries: Sequence[Symmetry]  # that data is augmented by
+    teams: Sequence[int]  # [A] of the agents of an environment, which the critic sees at once; empty: one by one
     entrants: Mapping[str, Entrant]  # players that are in the pool from the start
     reference: Mapping[str, float]  # ratings at which some of them are held; empty: that is left to the record
     why_no_loops: str | None  # compiled ones that were asked for, as a clause
@@ -49,6 +50,11 @@ class Plan:
             "rollout": self.config.rollout,
             "batch_size": learner.batch_size,
         }
+
+    @property
+    def num_together(self) -> int:
+        """Slots that stay together: one for each agent of an environment, where the critic sees them at once."""
+        return max(1, len(self.teams))
 
     @property
     def num_groups(self) -> int:

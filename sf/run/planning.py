@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,9 +15,12 @@ import torch
 
 from sf.config import Config
 from sf.config.auto_values import with_learning_rate, with_sizes
+from sf.config.flags.model import is_for_critic
 from sf.envs import ActionSpec, EnvSpec
+from sf.envs.central_state import with_central_state
 from sf.envs.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
+from sf.envs.spaces.actions import ACTION_MASK
 from sf.evaluation.episode_video import require_drawable
 from sf.evaluation.play.exploitability import information_states, require_no_memory
 from sf.league.players.entrants import Entrant, find_entrants, find_reference
@@ -64,6 +68,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     config = _with_clock_chosen(config, spec)
     if config.model.critic_clock:
         spec = with_clock(spec)
+    spec, teams = _with_central_critic(config, spec)
     action = ActionSpec.of(spec.action_space)
     with torch.device("meta"):
         model = build_model(config.model, spec.obs_space, action)
@@ -80,14 +85,21 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     num_cores = num_usable_cores()
     num_workers = num_cores if sampler.num_workers == "auto" else sampler.num_workers
     actors_per_group = sampler.num_envs_per_group * spec.num_agents
+    num_together = max(1, len(teams))
     extra_slots = sampler.extra_slots if sampler.async_rl else 0
+    extra_slots_per_group = -(-extra_slots // (num_workers * sampler.num_groups_per_worker))
     num_actors = num_workers * sampler.num_groups_per_worker * actors_per_group
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name).path
     entrants = _entrants(config, spec, run_dir)
     plan = Plan(
         has_auto_sizes="auto" in (sampler.rollout, config.learner.batch_size),
         config=with_learning_rate(
-            with_sizes(config, _actors_of_each_policy(config, spec, num_actors), has_memory=model.state_size > 0),
+            with_sizes(
+                config,
+                _actors_of_each_policy(config, spec, num_actors, num_together),
+                model.state_size > 0,
+                num_together,
+            ),
             has_memory=model.state_size > 0,
             num_continuous=action.num_continuous,
         ),
@@ -98,11 +110,12 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         num_cores=num_cores,
         num_workers=num_workers,
         actors_per_group=actors_per_group,
-        slots_per_group=actors_per_group + -(-extra_slots // (num_workers * sampler.num_groups_per_worker)),
+        slots_per_group=actors_per_group + num_together * -(-extra_slots_per_group // num_together),
         num_weights=num_weights(model),
         state_size=model.state_size,
         weight_shapes={name: tuple(tensor.shape) for name, tensor in model.state_dict().items()},
         symmetries=find_symmetries(config, model.state_size),
+        teams=teams,
         entrants=entrants,
         reference=find_reference(
             config.players.reference_ratings,
@@ -138,9 +151,48 @@ def _with_clock_chosen(config: Config, spec: EnvSpec) -> Config:
     return config.replace(critic_clock=clock)
 
 
-def _actors_of_each_policy(config: Config, spec: EnvSpec, num_actors: int) -> int:
-    """On average. In a match against a player that does not learn, the player has half of the agents."""
+def _with_central_critic(config: Config, spec: EnvSpec) -> tuple[EnvSpec, tuple[int, ...]]:
+    """Returns the spec with what the critic alone sees, and the teams [A] of agents that it sees at once, if any.
+
+    Raises UsageError where there is no such thing to see.
+    """
+    model, env = config.model, config.run.env
+    if not model.has_central_critic:
+        return spec, ()
+    if model.model != MODEL:
+        flag = "critic_obs" if model.critic == "own" else "critic"
+        raise UsageError(f"the model {model.model} has no critic that sees more than the policy: leave {flag} out")
+    for pattern in model.critic_obs:
+        if not any(is_for_critic(key, (pattern,)) for key in spec.obs_space if key != ACTION_MASK):
+            raise UsageError(
+                f"critic_obs has {pattern!r}, and no observation of {env} is called so (it has "
+                f"{', '.join(key for key in spec.obs_space if key not in spec.for_critic)}): name one of them"
+            )
+    private = tuple(key for key in spec.obs_space if is_for_critic(key, model.critic_obs) and key != ACTION_MASK)
+    spec = replace(spec, for_critic=(*spec.for_critic, *private))
+    if model.critic == "own" and model.mixer == "none":
+        return spec, ()
+    if model.critic == "state":
+        spec = with_central_state(spec, env)
+    flag = f"critic is {model.critic}" if model.critic in ("team", "all") else f"mixer is {model.mixer}"
+    if spec.num_agents == 1 and (model.critic != "state" or model.mixer != "none"):
+        raise UsageError(f"{flag}, but {env} has one agent: leave it out")
+    if model.critic == "team" and not spec.teams:
+        raise UsageError(f"critic is team, but no teams of {env} are known: name them with --teams, or take all")
+    if config.learner.trajectory_priority:
+        raise UsageError(
+            f"{flag}, for which minibatches have all agents of an environment, and trajectory_priority draws them one "
+            "by one: leave one of the two out"
+        )
+    return spec, spec.teams or (0,) * spec.num_agents
+
+
+def _actors_of_each_policy(config: Config, spec: EnvSpec, num_actors: int, num_together: int) -> int:
+    """On average. In a match against a player that does not learn, the player has half of the agents, whose
+    trajectories a learner takes only where its critic sees them."""
     share_of_players = config.players.past_share * (spec.num_agents // 2) / spec.num_agents
+    if num_together > 1:
+        share_of_players = 0.0
     return math.ceil(num_actors * (1 - share_of_players) / config.population.num_policies)
 
 

@@ -19,7 +19,6 @@ import gymnasium as gym
 import numpy as np
 
 from sf.envs import ActionSpec, EnvSpec
-from sf.envs.clock import CLOCK
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.system.arrays import Field, SharedArrays
 
@@ -88,7 +87,8 @@ FIELDS = [
 def step_fields(spec: EnvSpec) -> list[StepField]:
     """Returns the fields of a step in a run of these spaces, the observations first."""
     boxes = cast("dict[str, gym.spaces.Box]", dict(spec.obs_space.items()))
-    return [*(_obs_field(key, box) for key, box in boxes.items()), *_fields(ActionSpec.of(spec.action_space))]
+    observations = (_obs_field(key, box, key in spec.for_critic) for key, box in boxes.items())
+    return [*observations, *_fields(ActionSpec.of(spec.action_space))]
 
 
 def policy_keys(spec: EnvSpec) -> list[str]:
@@ -111,8 +111,8 @@ def _fields(action: ActionSpec) -> list[StepField]:
     return [field for field in FIELDS if field.exists(action)]
 
 
-def _obs_field(key: str, box: gym.spaces.Box) -> StepField:
-    reader = Reader.CRITIC if key == CLOCK else Reader.POLICY
+def _obs_field(key: str, box: gym.spaces.Box, is_for_critic: bool) -> StepField:
+    reader = Reader.CRITIC if is_for_critic else Reader.POLICY
     return StepField(OBS + key, box.dtype, Writer.ROLLOUT, reader, lambda action: box.shape, has_next=True)
 
 

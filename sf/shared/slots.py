@@ -10,6 +10,10 @@ after it received it, can be sent again. FREE slots are the only throttle of the
 a learner, which takes the slots of its policy. A slot of a player that does not learn (`sf.shared.seats`) is never
 FULL: its rollout worker makes it FREE again.
 
+Where the critic sees more than one agent, the slots of the agents of an environment stand side by side: they are taken
+together, and none of them is filled again before all are FREE. So whoever takes one of them can read the rows of all,
+also of those that other learners or players have. Such a set has one slot for each agent, in their order.
+
 Learners count the env steps in the slots that they take. So what was in the hands of one that died, in slots that it
 was copying or in batches that it had filled, is known: all that it had taken and not trained on.
 """
@@ -47,6 +51,7 @@ class SlotPool:
     slots_per_group: int
     actors_per_group: int
     has_seats: bool = False  # for players that do not learn, see `sf.shared.seats`
+    num_together: int = 1  # slots that are taken together: 1, or one for each agent of an environment
 
     @classmethod
     def allocate(
@@ -60,8 +65,10 @@ class SlotPool:
         actors_per_group: int,
         num_policies: int = 1,
         has_seats: bool = False,
+        num_together: int = 1,
         queues: Queues = PIPES,
     ) -> SlotPool:
+        assert slots_per_group % num_together == actors_per_group % num_together == 0
         num_slots = len(inboxes) * groups_per_worker * slots_per_group
         pool = cls(
             SharedArrays(slot_fields(spec, num_slots, rollout), name="sf-slots"),
@@ -72,6 +79,7 @@ class SlotPool:
             slots_per_group,
             actors_per_group,
             has_seats,
+            num_together,
         )
         pool.reset()
         return pool
@@ -81,7 +89,7 @@ class SlotPool:
         return len(self.arrays["state"])
 
     def of_worker(self) -> WorkerSlots:
-        return WorkerSlots(self.arrays, self.full, self.slots_per_group, self.has_seats)
+        return WorkerSlots(self.arrays, self.full, self.slots_per_group, self.has_seats, self.num_together)
 
     def of_learner(self, policy_id: int = 0) -> LearnerSlots:
         return LearnerSlots(
@@ -94,13 +102,14 @@ class SlotPool:
             self.actors_per_group,
             policy_id,
             beside=_OTHERS if len(self.full) > 1 else _PLAYERS if self.has_seats else _NOBODY,
+            num_together=self.num_together,
         )
 
     def can_go_on(self, group_idx: int) -> bool:
         """Whether a group has slots that it fills, or enough that are free to begin."""
         first = group_idx * self.slots_per_group
         state = self.arrays["state"][first : first + self.slots_per_group]
-        return bool((state == FILLING).any() or np.count_nonzero(state == FREE) >= self.actors_per_group)
+        return bool((state == FILLING).any() or len(_free(state, self.num_together)) >= self.actors_per_group)
 
     def env_steps_taken(self, policy_id: int = 0) -> int:
         """By all learners that this policy has had, those included that are lost because one of them died."""
@@ -161,6 +170,7 @@ class WorkerSlots:
     full: tuple[IndexQueue, ...]
     slots_per_group: int
     has_seats: bool = False
+    num_together: int = 1
 
     def take(self, group_idx: int, count: int, policy: np.ndarray | None = None) -> list[int]:
         """So many free slots of a group of this worker, in ascending order; none where there are fewer.
@@ -169,7 +179,7 @@ class WorkerSlots:
         """
         first = group_idx * self.slots_per_group
         state = self.arrays["state"]
-        free = (first + np.flatnonzero(state[first : first + self.slots_per_group] == FREE)).tolist()
+        free = (first + _free(state[first : first + self.slots_per_group], self.num_together)).tolist()
         if len(free) < count:
             return []
         if policy is not None:
@@ -205,9 +215,13 @@ class LearnerSlots:
     actors_per_group: int
     policy_id: int
     beside: int  # who plays beside its policy: one of the names above
+    num_together: int = 1
 
     def take(self, at_most: int) -> list[int]:
         """Filled slots, oldest first; waits for the first. Raises StopRequested.
+
+        With the first slot of an environment come those of all of its agents, in their order, the ones of other
+        policies and of players included: they are to be read only.
 
         Beside players it gives none where the messages were of no use: the supply may be another from then on.
         """
@@ -215,13 +229,17 @@ class LearnerSlots:
         count, after = self.taken["count"], self.taken["after"]
         taken: list[int] = []
         while not taken:
-            for slot in self.full.get_many(at_most):
+            for message in self.full.get_many(max(1, at_most // self.num_together)):
+                first = message - message % self.num_together
+                together = range(first, first + self.num_together)
                 # A repeated message is dropped: the slot is no longer FULL.
-                if state[slot] == FULL and policy[slot] == self.policy_id:
+                own = [slot for slot in together if state[slot] == FULL and policy[slot] == self.policy_id]
+                for slot in own:
                     after[slot] = count[self.policy_id] + self.arrays["env_steps"][slot]
                     state[slot] = TRAINING
                     count[self.policy_id] = after[slot]
-                    taken.append(slot)
+                if own:
+                    taken += together
             if self.beside == _PLAYERS:
                 break
         return taken
@@ -238,17 +256,35 @@ class LearnerSlots:
         if self.beside == _PLAYERS:
             state = self.arrays["state"]
             is_begun = (state == FILLING) | (state == FULL)  # before the policy is read, which was written before
-            return int(np.count_nonzero(is_begun & (self.arrays["policy"] == self.policy_id)))
+            is_coming = (is_begun & (self.arrays["policy"] == self.policy_id)).reshape(-1, self.num_together)
+            return int(np.count_nonzero(is_coming.any(axis=1))) * self.num_together
         num_groups = len(self.arrays["state"]) // self.slots_per_group
         held_per_group = np.bincount([slot // self.slots_per_group for slot in held], minlength=num_groups)
         rollouts = (self.slots_per_group - held_per_group) // self.actors_per_group
         return int(rollouts.sum()) * self.actors_per_group
 
+    def is_own(self, slots: list[int]) -> np.ndarray:
+        """Returns [len(slots)] bool: which of the slots that `take` gave are of this policy."""
+        is_own: np.ndarray = self.arrays["policy"][slots] == self.policy_id
+        return is_own
+
+    def env_steps(self, slots: list[int]) -> int:
+        """Returns the env steps of this policy in slots that `take` gave."""
+        return int(self.arrays["env_steps"][slots][self.is_own(slots)].sum())
+
     def give_back(self, slots: Iterable[int]) -> None:
         """Return slots whose data has been copied."""
         slots = list(slots)
+        if self.num_together > 1:
+            slots = [slot for slot, is_own in zip(slots, self.is_own(slots), strict=True) if is_own]
         self.arrays["state"][slots] = FREE
         _put_by_worker(self.inboxes, self.groups_per_worker, (slot // self.slots_per_group for slot in slots))
+
+
+def _free(state: np.ndarray, num_together: int) -> np.ndarray:
+    """Returns the indices of the slots that can be taken, ascending. state: of the slots of a group."""
+    is_free = (state == FREE).reshape(-1, num_together).all(axis=1)
+    return np.flatnonzero(np.repeat(is_free, num_together))
 
 
 def _put_by_worker(inboxes: tuple[IndexQueue, ...], groups_per_worker: int, groups: Iterable[int]) -> None:

@@ -80,9 +80,9 @@ def test_actors_that_players_play_are_left_out(past_share, num_policies, expecte
     pytest.importorskip("pyspiel")
     seen = []
 
-    def sizes_of(config, num_actors, has_memory):
+    def sizes_of(config, num_actors, *rest):
         seen.append(num_actors)
-        return with_sizes(config, num_actors, has_memory)
+        return with_sizes(config, num_actors, *rest)
 
     monkeypatch.setattr(planning, "with_sizes", sizes_of)
     workers = {"num_workers": 2, "num_envs_per_worker": 10, "worker_num_splits": 2}

@@ -171,7 +171,7 @@ class SlowLearner:
                 flat = [tensor.flatten(0, 1) for tensor in (batch.valid, proximal, *targets)]
                 for steps in torch.randperm(T * B).chunk(2):
                     valid, *others = (tensor[steps][:, None] for tensor in flat)
-                    self.step(batch.steps(steps), valid, *others, moments=moments)
+                    self.step(batch.steps(steps[:, None]), valid, *others, moments=moments)
             else:
                 for columns in torch.randperm(B).chunk(2):
                     part = batch.columns(columns)

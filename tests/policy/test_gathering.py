@@ -35,7 +35,7 @@ def test_a_batch_has_the_rows_that_were_asked_for(device, can_map, rows, monkeyp
     stand_in.take(device)
     if not can_map:
         monkeypatch.setattr(stand_in, "mapped", lambda memory, device: None)
-    gather = transfers.ObsGather(rows, 5, device)
+    gather = transfers.ObsGather(rows, [key.removeprefix(OBS) for key in rows.named(OBS)], 5, device)
     assert set(gather._mapped) == ({"picture", "odd", "numbers"} if device != "cpu" and can_map else set())
     for positions in ([3, 17, 0], [23, 1, 1, 2, 22], [5]):
         rows.named(OBS)["picture"][0, 1] += 1  # what is read is what is there now

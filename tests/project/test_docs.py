@@ -125,7 +125,7 @@ def is_users_own(env):
     module, colon, _ = env.partition(":")
     package = next((each.module for each in PACKAGES if re.fullmatch(each.ids, env)), None)
     needed = module if colon else package
-    return needed is not None and importlib.util.find_spec(needed) is None
+    return needed is not None and importlib.util.find_spec(needed.partition(".")[0]) is None
 
 
 OF_LENGTH_AND_PLACE = {"train_for_env_steps", "num_learners", "num_workers", "num_envs_per_worker"}

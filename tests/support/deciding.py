@@ -31,7 +31,9 @@ class Deciding:
         self.rows = SharedArrays(slot_fields(spec, NUM_ACTORS, ROLLOUT))
         self.states = RecurrentStates(self.network.state_size, NUM_ACTORS, NUM_ACTORS)
         acting = ActingHere(kind(self.network, self.action_spec))
-        self.decisions = InferenceBatch(acting, self.action_spec, self.rows, self.states, NUM_ACTORS, device)
+        self.decisions = InferenceBatch(
+            acting, self.action_spec, self.rows, self.states, NUM_ACTORS, device, list(obs_space)
+        )
 
     def record(self):
         self.decisions.record(self.dtype)

@@ -36,6 +36,8 @@ DISTANCE = LossTerm(
 FIRST = "continuous and discrete actions, a critic of its own"
 TURNS = "games by turns, logarithms, layer norms, advantages of the iteration, without clipping of gradients"
 PICTURES = "pictures, and ELU, for which there are loops, advantages as they are"
+TEAMS = "agents of two teams, whose critic sees them all, and values that are mixed"
+TEAMS_OF = {TEAMS: (0, 0, 1)}
 CASES = {
     FIRST: (VECTOR, MIXED, {"share_critic": False}),
     TURNS: (
@@ -62,6 +64,7 @@ CASES = {
             "max_grad_norm": 0.05,
         },
     ),
+    TEAMS: (VECTOR, MIXED, {"critic": "all", "mixer": "monotonic"}),
 }
 
 

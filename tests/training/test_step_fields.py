@@ -52,8 +52,9 @@ def test_a_field_that_is_added_in_one_line_is_written_by_the_policy_worker_and_r
         _Policy._write(policy, slots, t, slots, answers)
     assert "absent" not in rows.step_arrays(arrays)
 
+    own = SimpleNamespace(arrays=arrays, is_own=lambda slots: np.ones(len(slots), bool))
     buffer = BatchBuffer(arrays, NUM_ACTORS, worker.network.state_size, device)
-    SlotCopier(arrays, worker.states).copy(slots.tolist(), buffer.host, 0)
+    SlotCopier(own, worker.states).copy(slots.tolist(), buffer.host, 0)
     buffer.send()
     batch = buffer.receive()
     logits = torch.from_numpy(arrays["logits"]).transpose(0, 1)  # [T, B, D, longest head]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +11,11 @@ from sf.config.flags.ranges import require_range
 from sf.envs.field_types import check_fields, require
 
 _WIDEST = 1_000_000  # beyond all memory: sizes of its products are still numbers of 64 bits
+
+
+def is_for_critic(key: str, critic_obs: Sequence[str]) -> bool:
+    """Returns whether an observation is one of those that the flag `critic_obs` keeps from the policy."""
+    return any(fnmatch.fnmatchcase(key, pattern) for pattern in critic_obs)
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,19 @@ class ModelConfig:
 
     share_critic: bool = True
     """Actor and critic share encoder and core. false: separate networks."""
+
+    critic: Literal["own", "team", "all", "state"] = "own"
+    """What the value function sees. own: what the agent sees. team, all: beside that, what its team or all agents of
+    the environment see, as MAPPO's central critic does. state: beside that, what the environment's state() returns. The
+    policy never sees it. See docs/multi_agent.md."""
+
+    mixer: Literal["none", "sum", "monotonic"] = "none"
+    """How the value of a team comes of those of its agents, where they are paid together. none: each agent has a value
+    of its own. sum: their sum (VDN). monotonic: a mixture that never falls as one of them rises (QMIX)."""
+
+    critic_obs: tuple[str, ...] = ()
+    """Keys of a Dict observation that the critic alone sees, as patterns such as privileged_* (asymmetric actor-critic,
+    Pinto et al. 2018)."""
 
     critic_clock: bool | Literal["auto"] = "auto"
     """Show the critic, but not the actor, how many steps the episode has lasted: of a task with a time limit of its own
@@ -113,5 +133,14 @@ class ModelConfig:
             not (self.value_scale == "symlog" and self.normalize_returns),
             "value_scale is symlog, which takes the place of normalize_returns: set normalize_returns to false",
         )
+        require(
+            all(self.critic_obs),
+            "critic_obs has an empty pattern: name keys of the observation, for example privileged_*",
+        )
         require_range(self, "rnn_size", least=1, most=_WIDEST)
         require_range(self, "initial_stddev", above=0)
+
+    @property
+    def has_central_critic(self) -> bool:
+        """Whether values depend on what the policy does not see, so that the learner alone computes them."""
+        return self.critic != "own" or self.mixer != "none" or bool(self.critic_obs)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import yaml
@@ -21,6 +21,7 @@ from sf.envs.spaces.space_json import layouts
 from sf.evaluation.play import opponents
 from sf.evaluation.play.named_checkpoint import config_of, find_trusted, num_policies, spaces_of
 from sf.evaluation.play.opponents import Opponent
+from sf.evaluation.play.torch_policy import without
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.zoo.places import located
 from sf.system.messages import said_to, warn
@@ -92,11 +93,13 @@ def require_spaces(players: Mapping[str, Contestant], env: str, spec: EnvSpec) -
 
     Those of another size would fail later; others of the same size would be misread without a word.
     """
-    own = layouts(spec.obs_space, spec.action_space)
     for name, each in players.items():
         if isinstance(each, Opponent) or "obs_space" not in each.state:  # an older checkpoint does not say
             continue
+        critic_obs = each.state["config"].get("critic_obs", ())
+        own = layouts(cast("gym.spaces.Dict", without(spec.obs_space, critic_obs)), spec.action_space)
         obs_space, action_space = spaces_of(each, name)
+        obs_space = without(obs_space, critic_obs)
         for what, layout in layouts(ObsWriter(name, obs_space).space, action_space).items():
             if layout != own[what]:
                 raise ValueError(

@@ -15,6 +15,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from sf.envs.clock import ADDED_FOR_CRITIC
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ActionSpec, decoder
 from sf.envs.spaces.observations import ObsWriter, obs_arrays
@@ -52,6 +53,10 @@ class Policy(ABC):
     def flat_obs_space(self) -> gym.spaces.Dict:
         """The observations as the network takes them: a Dict of Boxes."""
         return self._writer.space
+
+    def sees(self, key: str) -> bool:
+        """Returns whether it sees an observation of its environment, which may have some for the critic alone."""
+        return key not in ADDED_FOR_CRITIC
 
     def reset(self) -> None:
         """An episode begins: a recurrent policy forgets what it saw."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import gymnasium as gym
 import numpy as np
 import torch
 
+from sf.config.flags.model import is_for_critic
 from sf.envs import as_evaluated
 from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
@@ -17,6 +19,7 @@ from sf.evaluation.play.named_checkpoint import config_of, spaces_of
 from sf.evaluation.play.player import Actions, Obs
 from sf.evaluation.play.policy import Policy
 from sf.model.acting import Acting, ActingHere, AnswerLayout, AnyActing
+from sf.model.central_critic import CENTRAL_PARTS
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model
 from sf.storage.checkpoint import Checkpoint
@@ -42,17 +45,29 @@ class TorchPolicy(Policy):
         if not {"obs_space", "action_space"} <= saved.state.keys():
             raise UsageError(f"{name} is older than this version, which keeps the spaces: resume its run once")
         self.config = config_of(saved, name)
-        super().__init__(name, self.config.run.env, saved.state["env_steps"], *spaces_of(saved, name))
+        model = self.config.model
+        obs_space, action_space = spaces_of(saved, name)
+        super().__init__(
+            name, self.config.run.env, saved.state["env_steps"], without(obs_space, model.critic_obs), action_space
+        )
         self.device = torch.device(device)
-        self.network = inference_model(self.config.model, self.flat_obs_space, self.action_spec, precision, self.device)
+        weights = saved.weights
+        self.has_value = not model.has_central_critic  # which sees what is not here
+        if not self.has_value:
+            model = dataclasses.replace(model, critic="own", critic_obs=(), mixer="none")
+            weights = {key: value for key, value in weights.items() if not key.startswith(CENTRAL_PARTS)}
+        self.network = inference_model(model, self.flat_obs_space, self.action_spec, precision, self.device)
         try:
-            self.network.load_state_dict(saved.weights)
+            self.network.load_state_dict(weights)
         except RuntimeError as error:
             reason = " ".join(str(error).split())
             raise UsageError(
                 f"{name} has weights that do not fit its configuration ({reason}): name another checkpoint"
             ) from None
         self._actors = self.actors(1, seed)
+
+    def sees(self, key: str) -> bool:
+        return super().sees(key) and not is_for_critic(key, self.config.model.critic_obs)
 
     def make_env(self) -> gym.Env:
         return SingleEnv(self.env_id, as_evaluated(self.env_id, self.config.environment))
@@ -88,6 +103,14 @@ class TorchPolicy(Policy):
         return actions.discrete[0], actions.continuous[0]
 
 
+def without(space: gym.Space, critic_obs: Sequence[str], path: str = "") -> gym.Space:
+    """Returns the observation space of an environment without what the critic alone sees."""
+    if not critic_obs or not isinstance(space, gym.spaces.Dict):
+        return space
+    seen = {key: child for key, child in space.items() if not is_for_critic(f"{path}{key}", critic_obs)}
+    return gym.spaces.Dict({key: without(child, critic_obs, f"{path}{key}/") for key, child in seen.items()})
+
+
 class NetworkActors:
     """N actors that one policy plays, each with a recurrent state of its own."""
 
@@ -120,8 +143,11 @@ class NetworkActors:
                 out = self._policy.network.step(*inputs)
                 self._state[idxs] = out.state
                 mode = ActionDistribution(spec, out.params).mode()
-                return Actions(*(tensor.cpu().numpy() for tensor in (*mode, out.value)))
+                return self._shown(*(tensor.cpu().numpy() for tensor in (*mode, out.value)))
             noise = ActionDistribution.noise(spec, (len(who),), device, self._generator)
             packed, self._state[idxs] = self._acting(*inputs, *noise)
         answers = self._layout.unpack(packed.cpu().numpy())
-        return Actions(answers["discrete"], answers["continuous"], answers["value"])
+        return self._shown(answers["discrete"], answers["continuous"], answers["value"])
+
+    def _shown(self, discrete: np.ndarray, continuous: np.ndarray, value: np.ndarray) -> Actions:
+        return Actions(discrete, continuous, value if self._policy.has_value else np.zeros_like(value))

@@ -10,7 +10,6 @@ from pathlib import Path
 import gymnasium as gym
 
 from sf.envs import EnvOptions, EnvSpec
-from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.evaluation.play import opponents
 from sf.evaluation.play.named_checkpoint import find_checkpoint, num_policies, require_known_code
@@ -58,7 +57,7 @@ def find_entrants(
             policy = TorchPolicy(saved, str(file))
         except ValueError as error:
             raise UsageError(f"players names {player!r}: {error}") from None
-        own = gym.spaces.Dict({key: box for key, box in spec.obs_space.spaces.items() if key != CLOCK})
+        own = gym.spaces.Dict({key: box for key, box in spec.obs_space.items() if policy.sees(key)})
         for what, theirs, ours in (
             ("observations", policy.flat_obs_space, own),
             ("actions", policy.action_space, spec.action_space),

@@ -105,7 +105,7 @@ class Batch:
         return self.from_named(named, self.state.index_select(0, index))
 
     def steps(self, index: Tensor) -> Batch:
-        """Returns the steps at `index` [M] of all T x B, as one trajectory [M, 1], for a network without memory.
+        """Returns the steps at `index` [M, A] of all T x B, as A trajectories of M steps, for a network without memory.
 
         To such a network unrelated steps are a trajectory like any other. The last observation is never used.
         """
@@ -113,8 +113,8 @@ class Batch:
 
         def taken(value: Tensor, with_next: bool) -> Tensor:
             steps, at = (value[:-1], with_last) if with_next else (value, index)
-            return steps.flatten(0, 1).index_select(0, at)[:, None]
+            return steps.flatten(0, 1).index_select(0, at.flatten()).unflatten(0, at.shape)
 
         named = {name: taken(value, has_next(name)) for name, value in self.named().items()}
         named["first"] = torch.ones_like(named["first"])
-        return self.from_named(named, self.state[:1])
+        return self.from_named(named, self.state[: index.shape[1]])

@@ -12,7 +12,7 @@ from sf.shared.weights import SharedWeights
 def make_loader(args: LearnerArgs, weights: SharedWeights) -> Loader:
     """The loader of an asynchronous or of a synchronous run."""
     device = args.weights.device
-    copier = SlotCopier(args.slots.arrays, args.states)
+    copier = SlotCopier(args.slots, args.states)
 
     def buffer() -> BatchBuffer:
         return BatchBuffer(args.slots.arrays, args.config.slots_per_iteration, args.states.size, device)

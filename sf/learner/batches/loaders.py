@@ -9,6 +9,7 @@ import threading
 from contextlib import AbstractContextManager, nullcontext, suppress
 from queue import Empty, SimpleQueue
 
+import numpy as np
 import torch
 
 from sf.learner.batches.batch import Batch
@@ -19,7 +20,6 @@ from sf.shared.rows import step_arrays
 from sf.shared.slots import LearnerSlots
 from sf.shared.weights import SharedWeights
 from sf.system import gpu
-from sf.system.arrays import SharedArrays
 from sf.system.processes.stopping import StopFlag
 
 LOOKS_EVERY_S = 1.0  # the learner, while it waits for a batch, whether the run is to stop
@@ -51,10 +51,14 @@ class Loader:
 
 
 class SlotCopier:
-    """Copies slots into the columns of a batch in host memory."""
+    """Copies slots into the columns of a batch in host memory.
 
-    def __init__(self, rows: SharedArrays, states: RecurrentStates) -> None:
-        self._fields = {name: torch.from_numpy(array) for name, array in step_arrays(rows).items()}
+    The steps of those that are not the learner's own, and that it has for what its critic sees, are not valid there.
+    """
+
+    def __init__(self, slots: LearnerSlots, states: RecurrentStates) -> None:
+        self._slots = slots
+        self._fields = {name: torch.from_numpy(array) for name, array in step_arrays(slots.arrays).items()}
         self._states = states.of_slots
 
     def copy(self, slots: list[int], batch: Batch, first_column: int) -> None:
@@ -64,6 +68,8 @@ class SlotCopier:
             for target, source in pairs:
                 target[:, column] = source[slot]
             batch.state[column] = self._states[slot]
+        for column in np.flatnonzero(~self._slots.is_own(slots)).tolist():
+            batch.valid[:, first_column + column] = False
 
 
 class AsyncLoader(Loader):
@@ -143,7 +149,7 @@ class AsyncLoader(Loader):
         while column < batch.num_trajectories:
             slots = self._slots.take(at_most=batch.num_trajectories - column)
             self._copier.copy(slots, batch, column)
-            buffer.env_steps += int(self._slots.arrays["env_steps"][slots].sum())
+            buffer.env_steps += self._slots.env_steps(slots)
             column += len(slots)
             held += slots
             if self._slots.supply_beside(held) < batch.num_trajectories - column:
@@ -186,7 +192,7 @@ class SyncLoader(Loader):
             take = min(len(self._round), batch.num_trajectories - self._column)
             slots, self._round = self._round[:take], self._round[take:]
             self._copier.copy(slots, batch, self._column)
-            self._num_env_steps += int(self._slots.arrays["env_steps"][slots].sum())
+            self._num_env_steps += self._slots.env_steps(slots)
             self._held += slots
             self._column += take
         self.env_steps = self._num_env_steps

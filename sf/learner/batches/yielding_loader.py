@@ -118,5 +118,5 @@ class YieldingLoader(Loader):
         else:
             self._num_filled = columns.stop
         self._copier.copy(written, self._filling.host, column)
-        self._env_steps[columns] = self._slots.arrays["env_steps"][written]
+        self._env_steps[columns] = self._slots.arrays["env_steps"][written] * self._slots.is_own(written)
         return len(written)

@@ -62,9 +62,12 @@ class CompiledStep(FasterStep):
         example: Batch,
         most_threads: int = 1,
         begins_after_s: float | None = None,
+        teams: Sequence[int] = (),
     ) -> None:
         """example: of an iteration of any size. most_threads: that there are cores for.
-        begins_after_s: to make the program where it is not there; None: when it is time in a run."""
+        begins_after_s: to make the program where it is not there; None: when it is time in a run. teams: as for
+        `Updater`."""
+        self._teams, self._num_together = tuple(teams), max(1, len(teams))
         self._config, self._obs_space = config, obs_space
         self._config_seen, self._has_settings = config.learner, True
         self._fixed = Fixed(config.learner, action_spec, bfloat16)
@@ -112,7 +115,9 @@ class CompiledStep(FasterStep):
             self._beside.close()
 
     def takes(self, cut: Cut, config: LearnerConfig) -> bool:
-        if self._runner is None or cut.at is None or cut.whole.targets is None or len(cut.at) < MIN_STEPS:
+        if self._runner is None or cut.at is None or cut.whole.targets is None:
+            return False
+        if len(cut.at) < MIN_STEPS * self._num_together:
             return False
         if config is not self._config_seen:
             self._config_seen = config
@@ -132,7 +137,7 @@ class CompiledStep(FasterStep):
             inputs = self._inputs(self._network, self._optimizer, cut.whole)
             self._leaves = cut.whole, pytree.tree_leaves((inputs.weights, inputs.moments, inputs.whole))
         rates = torch.tensor((self._optimizer.learning_rate, *coefficients), dtype=torch.float64)
-        (results,) = self._runner.run([*self._leaves[1], cut.at, rates])
+        (results,) = self._runner.run([*self._leaves[1], cut.at.view(-1, self._num_together), rates])
         return dict(zip(results_of(self._config.learner), results.unbind(), strict=True))
 
     def _try(self, cut: Cut, coefficients: Sequence[float], own: Step) -> dict[str, Tensor]:
@@ -180,7 +185,7 @@ class CompiledStep(FasterStep):
         return StepInputs(
             *Written.of(network, optimizer),
             tensors_of(whole),
-            at=torch.arange(MIN_STEPS),
+            at=torch.arange(MIN_STEPS * self._num_together).view(-1, self._num_together),
             rates=torch.zeros(1 + len(terms_of(self._config.learner)), dtype=torch.float64),
         )
 
@@ -191,6 +196,7 @@ class CompiledStep(FasterStep):
         made_from = [
             repr((self._config.model, space_json.to_json(self._obs_space), way)),
             self._fixed.words(),
+            str(self._teams),
             *shapes,
             *trained(self._network),
             *programs.code_of(sf.model, sf.learner, sf.shared.rows),

@@ -38,8 +38,9 @@ class StepInputs(NamedTuple):
     """What a step reads. Weights and moments are written in place.
 
     weights: parameters and buffers of the network, by name. moments: of the parameters that are trained. whole: of the
-    iteration, see `tensors_of`. at: the steps to train on, [M]. rates: float64 [1 + number of terms], the learning rate
-    and the coefficients of the terms of the loss, which may change from one iteration to the next.
+    iteration, see `tensors_of`. at: the steps to train on, [M, A], see `steps_of`. rates: float64 [1 + number of
+    terms], the learning rate and the coefficients of the terms of the loss, which may change from one iteration to the
+    next.
     """
 
     weights: dict[str, Tensor]
@@ -140,7 +141,8 @@ def _with_sizes_of_their_own(example: StepInputs) -> tuple[StepInputs, dict[Tens
         return new
 
     whole = {name: opened(name, tensor) for name, tensor in example.whole.items()}
-    at = torch.arange(num_taken)
+    num_together = example.at.shape[1]
+    at = torch.arange(num_taken * num_together).view(-1, num_together)
     dims[at] = taken
     return example._replace(whole=whole, at=at), dims
 

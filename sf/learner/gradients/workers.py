@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -57,20 +57,22 @@ class GradientWorkers:
         state_size: int,
         bfloat16: bool,
         policy_id: int = 0,
+        teams: Sequence[int] = (),
     ) -> None:
         """Forks: the calling process has computed nothing yet, so it has no other threads.
 
-        num_weights: W, of parameters and buffers. state_size: S, of a recurrent state.
+        num_weights: W, of parameters and buffers. state_size: S, of a recurrent state. teams: as for `Updater`.
         """
+        self._num_together = max(1, len(teams))
         most = count / (count + 1)
         self._share = Share(most)
         self._fixed_share = None if config.sampler.async_rl else most  # so that every run is the same
-        self._sizes = Sizes.of_share(config, count + 1)
+        self._sizes = Sizes.of_share(config, count + 1, self._num_together)
         arrays = SharedArrays([Field("weights", (num_weights,), np.float32)], name="sf-weights")
         self._weights = torch.from_numpy(arrays["weights"])
 
         def build() -> nn.Module:
-            return build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space))
+            return build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space), teams)
 
         self._workers = []
         for idx in range(count):
@@ -95,8 +97,9 @@ class GradientWorkers:
 
         Call `outputs` and `joined` next. Where gradients are wanted, call `add_gradients` after the backward pass.
         """
-        parts = self._cut(inputs, has_memory=bool(model.state_size))
-        self._at_work, self._is_cut_by_rows = self._workers[: len(parts) - 1], inputs.first.shape[1] == 1
+        self._is_cut_by_rows = inputs.first.shape[1] == self._num_together and not model.state_size
+        parts = self._cut(inputs)
+        self._at_work = self._workers[: len(parts) - 1]
         if self._at_work:
             write_flat(model, self._weights)
         for worker, part in zip(self._at_work, parts[1:], strict=True):
@@ -154,19 +157,20 @@ class GradientWorkers:
         finally:
             self._waited_s += time.perf_counter() - began
 
-    def _cut(self, inputs: Inputs, has_memory: bool) -> list[Inputs]:
+    def _cut(self, inputs: Inputs) -> list[Inputs]:
         """The learner's part, then those of as many workers as it is enough for."""
-        num_rows, num_columns = inputs.first.shape
-        by_rows = num_columns == 1 and not has_memory
-        whole = num_rows - 1 if by_rows else num_columns
-        most = self._sizes.num_rows - 1 if by_rows else min(self._sizes.num_columns, self._sizes.num_rows // num_rows)
-        count = len(self._workers)
+        num_rows, num_columns, together = *inputs.first.shape, self._num_together
+        by_rows, sizes, count = self._is_cut_by_rows, self._sizes, len(self._workers)
+        whole = num_rows - 1 if by_rows else num_columns // together
+        most = min(sizes.num_columns, sizes.num_rows // num_rows) // together
+        if by_rows:
+            most = sizes.num_rows // together - 1
         each = min(math.floor(whole * self.share / count + _ROUNDING), most) if count else 0
         if not each:
             return [inputs]
         ends = [whole - (count - idx) * each for idx in range(count + 1)]
-        cut = _rows if by_rows else _columns
-        return [cut(inputs, begin, end) for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+        cut, times = (_rows, 1) if by_rows else (_columns, together)
+        return [cut(inputs, begin * times, end * times) for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 def _rows(inputs: Inputs, begin: int, end: int) -> Inputs:

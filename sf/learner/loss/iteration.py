@@ -41,7 +41,7 @@ def prepare(
         whole = whole._replace(proximal_log_prob=before.log_prob)
     if not _needs_targets(config, has_memory):
         return whole
-    targets = make_targets(config, whole.batch, before.log_prob, before.value)
+    targets = make_targets(config, whole.batch, before.log_prob, before.value, whole.teammates)
     if _is_of_steps(config, has_memory):
         whole = whole._replace(targets=targets)
     if is_normalized_at_once(config):

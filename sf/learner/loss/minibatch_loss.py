@@ -37,7 +37,7 @@ def minibatch_loss(
     scale = value_norm.scale() if isinstance(value_norm, ReturnNormalizer) else value_norm
     targets = minibatch.targets
     if targets is None:
-        targets = make_targets(config, batch, log_prob.detach(), scale.denormalize(value.detach()))
+        targets = make_targets(config, batch, log_prob.detach(), scale.denormalize(value.detach()), minibatch.teammates)
     # A network without statistics of returns predicts 0 throughout: nothing to clip around.
     behaviour_value = torch.where(batch.value == 0, value[:-1].detach(), scale.normalize(batch.value))
     priorities = minibatch.priorities

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from sf.config import LearnerConfig
@@ -16,19 +17,31 @@ _ROUNDING = 1e-5  # of the size of returns: what many sums in float32 may be off
 _LEAST = 1e-30  # where all returns are 0
 
 
-def make_targets(config: LearnerConfig, batch: Batch, log_prob: Tensor, value: Tensor) -> Targets:
-    """Targets by a policy with log-probabilities [T, B] and values [T+1, B] in the scale of returns."""
+def make_targets(
+    config: LearnerConfig, batch: Batch, log_prob: Tensor, value: Tensor, teammates: Tensor | None = None
+) -> Targets:
+    """Targets by a policy with log-probabilities [T, B] and values [T+1, B] in the scale of returns.
+
+    teammates: [A, A], 1 where two agents of an environment share a value; None: each has a value of its own. A step is
+    then as probable as the actions of all of them, and ends nothing as long as one of them plays on.
+    """
     reward = batch.reward * config.reward_scale
     if config.reward_clip:
         reward = reward.clamp(-config.reward_clip, config.reward_clip)
     discount = config.gamma * (~batch.terminated).float()
+    if teammates is not None:
+        plays_on = _of_teams((batch.valid & ~batch.terminated).float(), teammates) > 0
+        discount = config.gamma * plays_on.float()
     acts, valid = batch.acts(), batch.valid
     if acts is not None:
         valid = valid & (~acts[:-1] | has_outcome(acts, batch.terminated, valid))
     if not config.with_vtrace:
         return Targets(*gae(reward, discount, value, valid, acts, lambda_=config.gae_lambda))
+    log_rho = log_prob - batch.log_prob
+    if teammates is not None:
+        log_rho = _of_teams(torch.where(batch.valid, log_rho, 0.0), teammates)
     estimate = vtrace(
-        log_prob - batch.log_prob,
+        log_rho,
         reward,
         discount,
         value,
@@ -39,6 +52,11 @@ def make_targets(config: LearnerConfig, batch: Batch, log_prob: Tensor, value: T
         lambda_=config.gae_lambda,
     )
     return Targets(*estimate)
+
+
+def _of_teams(numbers: Tensor, teammates: Tensor) -> Tensor:
+    """Returns the sums over the team of each agent [T, B] of numbers [T, B]."""
+    return (numbers.unflatten(1, (-1, len(teammates))) @ teammates).flatten(1)
 
 
 def moments(advantage: Tensor, returns: Tensor, mean: MaskedMean, ranks: Ranks = ALONE) -> Moments:

@@ -46,7 +46,9 @@ def largest_difference(policy: TorchPolicy, run: Run) -> float:
                 )
             out = run(obs, state, first)
             params = [out[name] for name in ("logits", "mean", "log_stddev") if name in out]
-            pairs = [(np.concatenate(params, axis=-1), expected.params), (out["value"], expected.value)]
+            pairs = [(np.concatenate(params, axis=-1), expected.params)]
+            if policy.has_value:
+                pairs.append((out["value"], expected.value))
             if policy.network.state_size:
                 state, expected_state = out["next_state"], expected.state.numpy()
                 pairs.append((state, expected.state))
@@ -73,7 +75,8 @@ def _relative(found: np.ndarray, expected: np.ndarray) -> float:
 
 def _of_actions(policy: TorchPolicy, out: Mapping[str, np.ndarray]) -> float:
     """The difference between the exported actions and those that the trainer makes of the same distribution."""
-    n, sizes = len(out["value"]), policy.action_spec.discrete_sizes
+    sizes = policy.action_spec.discrete_sizes
+    n = len(out["logits" if sizes else "mean"])
     logits = np.split(out.get("logits", np.zeros((n, 0))), np.cumsum(sizes)[:-1], axis=-1)
     discrete = np.stack([head.argmax(axis=-1) for head in logits], axis=-1) if sizes else np.zeros((n, 0), int)
     continuous = out.get("mean", np.zeros((n, 0), np.float32))

@@ -44,6 +44,7 @@ class ActingNetwork(nn.Module):
         super().__init__()
         self.network = policy.network
         self.config = policy.config.model
+        self._has_value = policy.has_value
         self._spec = policy.action_spec
         layout = action_layout(policy.action_space)
         self.register_buffer("start", torch.tensor(layout["discrete_start"], dtype=torch.int64))  # [D]
@@ -73,7 +74,8 @@ class ActingNetwork(nn.Module):
                 action = torch.where(self.is_integer, action.round(), action)
             action = action.clamp(self.low, self.high)
             out |= {"action_continuous": action, "mean": mean, "log_stddev": log_stddev}
-        out["value"] = step.value
+        if self._has_value:
+            out["value"] = step.value
         if self.network.state_size:
             out["next_state"] = step.state
         return out

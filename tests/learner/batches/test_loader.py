@@ -60,7 +60,7 @@ class System:
         self.num_actors = num_workers * groups_per_worker * actors_per_group
         self.weights = SharedWeights.create(SharedWeightsSpec.allocate("cpu", 1))
         states = RecurrentStates(3, self.num_actors, self.pool.num_slots)
-        self.copier = SlotCopier(self.pool.arrays, states)
+        self.copier = SlotCopier(self.pool.of_learner(), states)
         self.sampler = Sampler(self.pool, states)
 
     def buffer(self, num_trajectories):
@@ -219,8 +219,8 @@ class WatchedSlots:
         self.events.put(("taken", taken))
         return taken
 
-    def supply_beside(self, held):
-        return self._slots.supply_beside(held)
+    def __getattr__(self, name):
+        return getattr(self._slots, name)
 
     def give_back(self, slots):
         slots = list(slots)

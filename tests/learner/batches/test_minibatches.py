@@ -131,3 +131,17 @@ def test_an_epoch_without_enough_decisions_has_all_of_its_minibatches():
     nobody_acts = torch.zeros(T + 1, B, 2, dtype=torch.int8)
     batch = whole.batch.replaced(obs={**whole.batch.obs, "action_mask": nobody_acts}, continuous=torch.zeros(T, B, 0))
     assert len([*minibatches.cut(whole._replace(batch=batch), 4)]) == 4
+
+
+@pytest.mark.parametrize("with_steps", [True, False])
+def test_agents_of_an_environment_stay_together(with_steps):
+    whole = numbered() if with_steps else numbered()._replace(targets=None)
+    together = 2
+    seen = []
+    for part in minibatches.cut(whole, 2, together):
+        numbers = numbers_of(part.taken())
+        pairs = numbers.flatten().view(-1, together)
+        assert (pairs[:, 0] % together == 1).all()
+        assert (pairs[:, 1] == pairs[:, 0] + 1).all()
+        seen += numbers.flatten().tolist()
+    assert sorted(seen) == list(range(1, T * B + 1))

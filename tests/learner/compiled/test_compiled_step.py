@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from small_batches import CASES, DISTANCE, FIRST, FLAGS, PICTURES, TURNS, B, T, make_batch
+from small_batches import CASES, DISTANCE, FIRST, FLAGS, PICTURES, TEAMS, TEAMS_OF, TURNS, B, T, make_batch
 
 from sf.config import Config
 from sf.envs import Planes
@@ -41,16 +41,16 @@ class Learner:
 
     def __init__(self, case=FIRST, with_program=True, bfloat16=False, **flags):
         self.space, self.spec, own_flags = CASES[case]
-        self.config = Config().replace(**FLAGS | own_flags | flags)
+        self.config, self.teams = Config().replace(**FLAGS | own_flags | flags), TEAMS_OF.get(case, ())
         self.compiled = None
         if with_program:
             example = make_batch(self.space, self.spec, seed=0)
-            self.compiled = CompiledStep(self.config, self.space, self.spec, bfloat16, example)
+            self.compiled = CompiledStep(self.config, self.space, self.spec, bfloat16, example, teams=self.teams)
         torch.manual_seed(0)
         self.updater = self.new_updater(bfloat16)
 
     def new_updater(self, bfloat16=False):
-        return Updater(self.config, self.space, self.spec, bfloat16, CPU, faster_step=self.compiled)
+        return Updater(self.config, self.space, self.spec, bfloat16, CPU, faster_step=self.compiled, teams=self.teams)
 
     def train(self, num_iterations, first_seed=1, size=(T, B)):
         torch.manual_seed(5)  # of the order of the samples
@@ -110,7 +110,7 @@ def build_with_frozen_weight(*args, own=update.build_model):
 
 
 @pytest.mark.parametrize(
-    "case", [case if case == TURNS else pytest.param(case, marks=pytest.mark.long) for case in CASES]
+    "case", [case if case in (TURNS, TEAMS) else pytest.param(case, marks=pytest.mark.long) for case in CASES]
 )
 def test_a_step_by_a_program_does_what_the_learners_own_does_for_iterations_of_any_size(
     case, followed_only, monkeypatch
@@ -135,7 +135,7 @@ def test_a_step_by_a_program_does_what_the_learners_own_does_for_iterations_of_a
     moments = [learner.updater.tensors() for learner in (one, other)]
     moments = [{name: tensor for name, tensor in each.items() if name != "rng"} for each in moments]
     assert_same(*moments, tolerance=1e-3)
-    for size in ((1, 5), (7, 1), (3, 9)):
+    for size in ((1, 12), (7, 3), (3, 9)) if case == TEAMS else ((1, 5), (7, 1), (3, 9)):
         num_runs = one.compiled._runner.num_runs
         for learner in (one, other):
             learner.train(2, first_seed=4, size=size)

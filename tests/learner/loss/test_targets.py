@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
+from sf.config import Config
 from sf.learner.loss.gae import gae
 from sf.learner.loss.masks import MaskedMean, has_outcome, value_across
-from sf.learner.loss.targets import corrected, moments, normalized
+from sf.learner.loss.targets import corrected, make_targets, moments, normalized
 from sf.learner.loss.vtrace import vtrace
 
 
@@ -148,3 +151,40 @@ def test_numbers_and_weights_outside_of_the_mask_may_be_anything():
     mask, nan = torch.tensor([[True, False, True]]), float("nan")
     mean = MaskedMean(mask, torch.float32, torch.tensor([[2.0, nan, 1.0]]))
     assert mean(torch.tensor([[3.0, nan, 6.0]])).item() == 4.0
+
+
+def test_a_team_is_as_probable_as_all_its_actions_and_lives_as_long_as_one_of_its_agents():
+    """Two agents of a team, of which the second ends before the last step, and one of another."""
+    torch.manual_seed(0)
+    num_steps, teammates = 3, torch.tensor([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]])
+    valid = torch.tensor([[True, True, True], [True, True, True], [True, False, True]])
+    terminated = torch.tensor([[False, False, False], [False, True, False], [True, False, False]])
+    log_prob, behaviour = torch.randn(2, num_steps, 3)
+    reward = torch.randn(num_steps, 2)[:, [0, 0, 1]]
+    value = torch.randn(num_steps + 1, 2)[:, [0, 0, 1]]
+    batch = SimpleNamespace(
+        reward=reward, terminated=terminated, valid=valid, log_prob=behaviour, acts=lambda: None, discrete=None
+    )
+    config = Config().replace(with_vtrace=True, gamma=0.9).learner
+    found = make_targets(config, batch, log_prob, value, teammates)
+    log_rho = torch.where(valid, log_prob - behaviour, 0.0)
+    of_team = log_rho[:, :1] + log_rho[:, 1:2]
+    discount = torch.tensor([[0.9], [0.9], [0.0]])  # the first agent plays until the end
+    expected = vtrace(
+        of_team,
+        reward[:, :1],
+        discount,
+        value[:, :1],
+        valid[:, :1],
+        rho_bar=config.vtrace_rho,
+        c_bar=config.vtrace_c,
+        lambda_=config.gae_lambda,
+    )
+    torch.testing.assert_close(found.value[:, 0], expected.vs[:, 0])
+    torch.testing.assert_close(found.advantage[:, 0], expected.advantage[:, 0])
+    last = 1  # step of the second agent: what its team is worth afterwards counts
+    rho = min(config.vtrace_rho, float(of_team[last].exp()))
+    delta = rho * (reward[last, 0] + 0.9 * value[last + 1, 0] - value[last, 0])
+    torch.testing.assert_close(found.value[last, 1], value[last, 0] + delta)
+    alone = make_targets(config, batch, log_prob, value)
+    torch.testing.assert_close(found.value[:, 2], alone.value[:, 2])

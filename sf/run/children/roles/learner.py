@@ -24,6 +24,7 @@ def _learner_arguments(start: Start) -> LearnerArgs:
         policy_id=policy_id,
         spec=plan.spec,
         symmetries=plan.symmetries,
+        teams=plan.teams,
         num_actors=plan.num_actors,
         bfloat16=plan.bfloat16,
         num_threads=plan.learner_threads,

@@ -21,6 +21,7 @@ def _rollout_arguments(start: Start) -> RolloutWorkerArgs:
         num_envs_per_group=config.sampler.num_envs_per_group,
         rollout=config.rollout,
         with_clock=bool(config.model.critic_clock),
+        with_state=config.model.critic == "state",
         bootstrap_truncated=config.learner.bootstrap_truncated,
         decorrelate=config.sampler.decorrelate_episodes,
         seed=config.run.seed,

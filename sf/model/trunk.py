@@ -1,0 +1,88 @@
+"""What is below the heads of a network: encoders of the observations, and a recurrent core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import gymnasium as gym
+import torch
+from torch import Tensor, nn
+
+from sf.config import ModelConfig
+from sf.envs.spaces.observations import is_image
+from sf.model.encoders.blocks import Convolutional, in_parts
+from sf.model.encoders.choice import build_encoder
+from sf.model.layers import compute_dtype
+from sf.model.recurrent.gru import GRU
+from sf.model.recurrent.lstm import LSTM
+
+Features = tuple[Tensor, ...]
+"""[N, F] of each tower, between its encoders and its core."""
+
+
+class Trunk(nn.Module):
+    """What is below the heads: a tower for both, or one each. The state is the actor's, then the critic's."""
+
+    def __init__(self, config: ModelConfig, boxes: dict[str, gym.spaces.Box], names: dict[str, str]) -> None:
+        super().__init__()
+        self.actor = Tower(config, boxes, names)
+        self.critic = None if config.share_critic else Tower(config, boxes, names)
+        self.out_size = self.actor.out_size
+        self.state_size = self.actor.state_size * (1 if config.share_critic else 2)
+
+    def encode(self, obs: Mapping[str, Tensor]) -> Features:
+        """Observations {key: [N, ...]} -> what each tower makes of them, [N, F]."""
+        return tuple(tower.encode(obs) for tower in (self.actor, self.critic) if tower is not None)
+
+    def step(self, features: Features, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Features [N, F] of actor and critic, and the next state [N, S]."""
+        if self.critic is None:
+            out, next_state = self.actor.step(features[0], state, first)
+            return out, out, next_state
+        actor_state, critic_state = state.chunk(2, dim=-1)
+        actor, actor_state = self.actor.step(features[0], actor_state, first)
+        critic, critic_state = self.critic.step(features[1], critic_state, first)
+        return actor, critic, torch.cat((actor_state, critic_state), dim=-1)
+
+    def unroll(self, features: Features, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        """Features of T x B observations, first [T, B] -> features [T x B, F] of actor and critic."""
+        if self.critic is None:
+            out = self.actor.unroll(features[0], state, first)
+            return out, out
+        actor_state, critic_state = state.chunk(2, dim=-1)
+        return self.actor.unroll(features[0], actor_state, first), self.critic.unroll(features[1], critic_state, first)
+
+
+class Tower(nn.Module):
+    """An encoder for each observation, side by side, and the core."""
+
+    def __init__(self, config: ModelConfig, boxes: dict[str, gym.spaces.Box], names: dict[str, str]) -> None:
+        """names: of the encoder of each observation."""
+        super().__init__()
+        self.as_they_are = {key for key, box in boxes.items() if is_image(box) or names[key] == "symbols"}
+        encoders = {key: build_encoder(names[key], box, config) for key, box in boxes.items()}
+        # Not a ModuleDict: it does not take every key (some are names of its methods).
+        self.keys, self.encoders = list(encoders), nn.ModuleList(encoders.values())
+        self.out_size: int = sum(encoder.out_size for encoder in encoders.values())
+        self.core: GRU | LSTM | None = None
+        if config.core != "none":
+            self.core = (GRU if config.core == "gru" else LSTM)(self.out_size, config.rnn_size)
+            self.out_size = config.rnn_size
+        self.state_size = self.core.state_size if self.core else 0
+
+    def step(self, features: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        return self.core.step(features, state, first) if self.core else (features, state)
+
+    def unroll(self, features: Tensor, state: Tensor, first: Tensor) -> Tensor:
+        if not self.core:
+            return features
+        return self.core.unroll(features.unflatten(0, first.shape), state, first).flatten(0, 1)
+
+    def encode(self, obs: Mapping[str, Tensor]) -> Tensor:
+        features = []
+        for key, encoder in zip(self.keys, self.encoders, strict=True):
+            x, weight = obs[key], next(encoder.parameters(), None)
+            if key not in self.as_they_are and weight is not None:
+                x = x.to(compute_dtype(weight))
+            features.append(encoder(x) if isinstance(encoder, Convolutional) else in_parts(encoder, x))
+        return features[0] if len(features) == 1 else torch.cat(features, dim=-1)
