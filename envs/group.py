@@ -57,6 +57,8 @@ class EnvSpec:
     # Players of the simulator itself that can take the place of an agent, by name: where the first discrete action of
     # an agent is this number, which is negative, that bot acts in this step.
     bots: Mapping[str, int] = field(default_factory=dict, compare=False)
+    agents: tuple[str, ...] = field(default=(), compare=False)  # names of the agents; (): see `sf.envs.teams`
+    teams: tuple[int, ...] = field(default=(), compare=False)  # [A] of the agents, from 0; (): not known
 
     @property
     def native_obs_space(self) -> gym.Space:

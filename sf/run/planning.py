@@ -6,6 +6,7 @@ Everything that can be known to be wrong is found here, before any process start
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -27,7 +28,7 @@ from sf.model.building import build_model
 from sf.model.inference import num_weights
 from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
 from sf.run.memory_needed import require_memory
-from sf.run.plan import Plan
+from sf.run.plan import Plan, sides_of_match
 from sf.run.startup.describing import describe, said_where_slow
 from sf.storage.run_dir import RunDir
 from sf.system import gpu
@@ -139,8 +140,9 @@ def _with_clock_chosen(config: Config, spec: EnvSpec) -> Config:
 
 
 def _actors_of_each_policy(config: Config, spec: EnvSpec, num_actors: int) -> int:
-    """On average. In a match against a player that does not learn, the player has half of the agents."""
-    share_of_players = config.players.past_share * (spec.num_agents // 2) / spec.num_agents
+    """On average. In a match against a player that does not learn, the player has half of the sides."""
+    num_sides = len(set(sides_of_match(config, spec)))
+    share_of_players = config.players.past_share * (num_sides // 2) / num_sides
     return math.ceil(num_actors * (1 - share_of_players) / config.population.num_policies)
 
 
@@ -198,6 +200,13 @@ def _entrants(config: Config, spec: EnvSpec, run_dir: Path) -> Mapping[str, Entr
         raise UsageError(
             f"past_share is {config.players.past_share}, but {config.run.env} has one agent, so there is nobody to "
             "play against: leave it out"
+        )
+    sizes = sorted(Counter(sides_of_match(config, spec)).values())
+    if sizes[0] != sizes[-1]:
+        raise UsageError(
+            f"past_share is {config.players.past_share}, and the teams of {config.run.env} have {sizes[0]} to "
+            f"{sizes[-1]} agents, so results of whole teams would not compare: make them equal by --teams, or set "
+            "--mix_teams true"
         )
     run, resumes = config.run, config.run.restart_behavior == "resume"
     entrants = find_entrants(config.players.players, run.env, config.environment, spec, run_dir, run.trust, resumes)

@@ -15,7 +15,7 @@ def _evaluator_arguments(start: Start) -> EvaluatorArgs:
     return EvaluatorArgs(
         config=memory.plan.config,
         given_env=given_env(memory.plan.config.run.env),
-        num_agents=memory.plan.spec.num_agents,
+        sides=memory.plan.sides,
         recoveries=memory.recoveries,
         checkpoints=[memory.checkpoints_of(policy_id) for policy_id in range(memory.plan.num_policies)],
         videos=memory.videos,
