@@ -17,7 +17,7 @@ from sf.envs.groups import calls
 from sf.envs.groups.gym import GymGroup
 from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.groups.parallel import ParallelGroup
-from sf.envs.groups.teams import is_team, team_of
+from sf.envs.groups.tuple_agents import is_team, team_of
 from sf.envs.groups.turns import as_parallel
 from sf.envs.groups.vector import VectorGroup, require_num_envs, require_single_frames
 from sf.envs.options import EnvOptions
@@ -149,7 +149,7 @@ def group_of_matches(
 ) -> Any:
     """Make a group of environments of several agents. films: see `group_of_envs`."""
     frameskip = options.env_frameskip or 1
-    matches = [as_parallel(env_id, env, frameskip, options.share_reward) for env in envs]
+    matches = [as_parallel(env_id, env, frameskip) for env in envs]
     if not films:
         return ParallelGroup(env_id, matches, seed, first_env_idx, frameskip, options.strict_spaces)
     cameras: list[Any] = [MatchCamera(env_id, match) for match in matches]  # each has all that its match has

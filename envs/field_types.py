@@ -6,7 +6,8 @@ before a dataclass is made of them. A value that can stand for the type is conve
 int          a whole number, also as 1e6, "1e6" (YAML 1.1 reads 1e6 as text) or a NumPy number; never a bool
 float        a finite number, also an int, the text of one, or a NumPy number; never a bool
 bool         True or False, also NumPy's; never a text or a number
-str          a text or a path; of a field with the metadata AS_JSON (also in a tuple) a mapping, which is kept as JSON
+str          a text or a path; of a field with the metadata AS_JSON (also in a tuple) a mapping, and of one with
+             AS_JSON_LIST a list, which are kept as JSON
 Literal      one of the texts
 X | None     X; None, also as the text "None", as the command line has it
 tuple        a list, a tuple or a flat NumPy array of values; a single value is a tuple of one
@@ -30,8 +31,13 @@ import numpy as np
 
 from sf.envs.errors import UsageError
 
-_JSON = "JSON"
-AS_JSON = {"keeps": _JSON}
+_JSON, _JSON_LIST = "JSON", "JSON list"
+AS_JSON, AS_JSON_LIST = {"keeps": _JSON}, {"keeps": _JSON_LIST}
+_KEPT_AS_JSON = {_JSON: Mapping, _JSON_LIST: list | tuple}
+_SHOWN_AS_JSON = {
+    _JSON: ("a JSON object", "a mapping of names to what JSON can hold"),
+    _JSON_LIST: ("a JSON list", "a list of what JSON can hold"),
+}
 _SHOWN_CHARACTERS = 80
 _NUMBERS = {int: ("a whole number", "whole numbers"), float: ("a finite number", "finite numbers")}
 _NAMES = {**_NUMBERS, str: ("a text", "texts"), bool: ("true or false", "true or false")}
@@ -96,16 +102,18 @@ def allowed(hint: Any) -> str:
 def _hints(kind: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(kind, include_extras=True)
     return {
-        field.name: _kept_as_json(hints[field.name]) if field.metadata == AS_JSON else hints[field.name]
+        field.name: _kept_as_json(hints[field.name], field.metadata["keeps"])
+        if field.metadata in (AS_JSON, AS_JSON_LIST)
+        else hints[field.name]
         for field in dataclasses.fields(kind)
     }
 
 
-def _kept_as_json(hint: Any) -> Any:
+def _kept_as_json(hint: Any, kept: str) -> Any:
     if typing.get_origin(hint) is tuple:
         item: Any = typing.get_args(hint)[0]
-        return tuple[Annotated[item, _JSON], ...]
-    return Annotated[hint, _JSON]
+        return tuple[Annotated[item, kept], ...]
+    return Annotated[hint, kept]
 
 
 def _flag_hints(kind: type) -> Iterator[tuple[str, Any]]:
@@ -125,7 +133,7 @@ def _read(hint: Any, given: Any) -> Any:
         return _READERS[hint](given)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        return _read_json(given) if _JSON in args and isinstance(given, Mapping) else _read(args[0], given)
+        return _read_json(given) if isinstance(given, _KEPT_AS_JSON[args[1]]) else _read(args[0], given)
     if origin in (types.UnionType, typing.Union):
         return _read_union(args, given)
     if origin is tuple:
@@ -182,9 +190,9 @@ def _read_none(given: Any) -> None:
         raise _WrongTypeError
 
 
-def _read_json(given: Mapping) -> str:
+def _read_json(given: Mapping | list | tuple) -> str:
     try:
-        return json.dumps(dict(given))
+        return json.dumps(dict(given) if isinstance(given, Mapping) else given)
     except (TypeError, ValueError) as error:
         raise _WrongTypeError(str(error)) from None
 
@@ -192,7 +200,9 @@ def _read_json(given: Mapping) -> str:
 def _choices(hint: Any) -> Iterator[str]:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        yield from ("a JSON object", "a mapping of names to what JSON can hold") if _JSON in args else _choices(args[0])
+        yield from _SHOWN_AS_JSON[args[1]]
+        if type(None) in typing.get_args(args[0]):
+            yield "None"
     elif origin in (types.UnionType, typing.Union):
         for arg in args:
             yield from _choices(arg)

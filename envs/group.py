@@ -47,7 +47,6 @@ class EnvSpec:
     num_agents: int = 1  # actors of one environment
     frameskip: int = 1  # frames of the simulator for one step (one decision)
     shaping: Mapping[str, float] = field(default_factory=dict)  # weights of shaped rewards, by name: see set_shaping
-    teams: tuple[int, ...] = field(default=(), compare=False)  # [A] of each agent; empty: not known
     state_space: gym.spaces.Box | None = field(default=None, compare=False)  # see `sf.envs.central_state`
     for_critic: tuple[str, ...] = field(default=(), compare=False)  # keys of the observation that the policy never sees
     has_own_time_limit: bool = field(default=False, compare=False)  # see `sf.envs.wrappers.layers`
@@ -60,6 +59,8 @@ class EnvSpec:
     # Players of the simulator itself that can take the place of an agent, by name: where the first discrete action of
     # an agent is this number, which is negative, that bot acts in this step.
     bots: Mapping[str, int] = field(default_factory=dict, compare=False)
+    agents: tuple[str, ...] = field(default=(), compare=False)  # names of the agents; (): see `sf.envs.teams`
+    teams: tuple[int, ...] = field(default=(), compare=False)  # [A] of the agents, from 0; (): not known
 
     @property
     def actor_obs_space(self) -> gym.spaces.Dict:

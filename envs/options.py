@@ -13,6 +13,7 @@ from sf.envs.atari.options import AtariOptions
 from sf.envs.doom.options import DoomOptions
 from sf.envs.errors import UsageError
 from sf.envs.field_types import AS_JSON, check_fields
+from sf.envs.teams import TeamOptions
 from sf.envs.wrappers.named import NamedWrapper, read_all
 
 _MOST_FRAMES = 1_000_000  # of a step: the frames of a run have to be a number of 64 bits
@@ -37,10 +38,6 @@ class SharedOptions:
     strict_spaces: bool = False
     """Treat an observation outside the bounds of its Box as an error, checked at every step. false: check one
     observation in 127, report it once, and train on."""
-
-    share_reward: bool = False
-    """Pay each agent the sum of the rewards of all agents: for agents that play as one team. It applies to environments
-    of several agents with PettingZoo's API, with Gymnasium's and a list of rewards, or of OpenSpiel."""
 
     def check(self) -> None:
         """Raises UsageError for a value that cannot be."""
@@ -69,7 +66,7 @@ class SharedOptions:
 
 
 @dataclass(frozen=True)
-class EnvOptions(DoomOptions, AtariOptions, SharedOptions):  # the fields of the last base come first
+class EnvOptions(DoomOptions, AtariOptions, TeamOptions, SharedOptions):  # the fields of the last base come first
     """Options of environments; each family reads its own and leaves the rest alone."""
 
     def __post_init__(self) -> None:

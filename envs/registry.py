@@ -31,6 +31,7 @@ from sf.envs.options import EnvOptions
 from sf.envs.process_guards import keep_default_dtype, keep_standard_streams, keep_working_directory
 from sf.envs.rts.family import RTS
 from sf.envs.spaces.symmetries import Symmetry
+from sf.envs.teams import require_teams_for_rewards, with_teams
 from sf.envs.toys.family import TOY
 
 FAMILIES: tuple[Family, ...] = (
@@ -61,7 +62,9 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     raises as it is made.
     """
     with keep_working_directory(), keep_default_dtype(), keep_standard_streams(), call_of(env_id, "its set-up"):
-        return _entry(env_id, options).describe(env_id, options)
+        spec = with_teams(env_id, _entry(env_id, options).describe(env_id, options), options)
+        require_teams_for_rewards(env_id, spec, options)
+        return spec
 
 
 def symmetries(env_id: str, options: EnvOptions) -> list[Symmetry]:
@@ -81,7 +84,10 @@ def make_group(
     """
     with call_of(env_id, "its set-up"):
         make = _entry(env_id, options).make_group
-        return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx, core=core)
+        group = make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx, core=core)
+        if options.teams is not None:
+            group.spec = with_teams(env_id, group.spec, options)
+        return group
 
 
 def make_rendered_group(
@@ -95,7 +101,10 @@ def make_rendered_group(
         make = _entry(env_id, options).make_rendered_group
         if make is None:
             raise UsageError(f"env {env_id!r} cannot be drawn: give it, or its family, a make_rendered_group")
-        return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx)
+        group = make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx)
+        if options.teams is not None:
+            group.spec = with_teams(env_id, group.spec, options)
+        return group
 
 
 def require_name(env_id: str) -> None:

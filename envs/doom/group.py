@@ -37,6 +37,7 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
         obs_space, action_space = spaces(heads, MEASUREMENTS)
         num_agents, frameskip, weights = setup.num_agents, FRAMESKIP, setup.shaping.weights
         limit: int | None = setup.time_limit
+        teams = setup.teams
     else:
         config_path(env_id)
         scenario = find_scenario(env_id)
@@ -44,6 +45,7 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
         obs_space, action_space = spaces(heads, scenario.measurements, scenario.buffers)
         num_agents, frameskip, weights = 1, scenario.frameskip, scenario.shaping.weights
         limit = None  # the engine knows it
+        teams = ()
     frameskip = options.env_frameskip or frameskip
     return EnvSpec(
         obs_space,
@@ -54,7 +56,8 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
         can_cut=True,
         time_limit=None if limit is None else -(-limit // frameskip),
         action_names=tuple(head.names for head in heads),
-        bots=BOTS if num_agents > 1 else {},
+        bots=BOTS if num_agents > 1 and not teams else {},
+        teams=teams,
     )
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from sf.envs.field_types import require
 
+MOST_TEAMS = 8  # of the engine
+
 
 @dataclass(frozen=True)
 class DoomOptions:
@@ -30,15 +32,23 @@ class DoomOptions:
     doom_bot_difficulty: int | None = None
     """Doom matches: how well all bots aim and react, from 0 to 100. Default: ViZDoom's own mix of bots."""
 
+    doom_teams: int | None = None
+    """Doom matches of agents alone: number of teams of one size, whose members cannot hurt each other; the first agents
+    are the first team. A team wins by the frags of its members. Default: each agent plays for itself."""
+
     doom_match_s: float = 240.0
     """Doom matches: time limit in seconds of game time (35 tics each)."""
 
     def check(self) -> None:
         """Raises UsageError for a value that cannot be."""
         agents, bots, difficulty = self.doom_num_agents, self.doom_num_bots, self.doom_bot_difficulty
+        teams = self.doom_teams
         require(agents is None or agents >= 1, f"doom_num_agents is {agents}: at least 1")
         require(bots is None or bots >= 0, f"doom_num_bots is {bots}: 0 or greater")
         require(difficulty is None or 0 <= difficulty <= 100, f"doom_bot_difficulty is {difficulty}: from 0 to 100")
+        require(
+            teams is None or 2 <= teams <= MOST_TEAMS, f"doom_teams is {teams}: from 2 to {MOST_TEAMS}, or leave it out"
+        )
         require(
             1.0 <= self.doom_match_s <= 3600.0,
             f"doom_match_s is {self.doom_match_s}: from 1 second to an hour of the game",

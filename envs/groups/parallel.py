@@ -21,6 +21,7 @@ from sf.envs.seeding import env_seed
 from sf.envs.spaces.action_names import action_names
 from sf.envs.spaces.actions import decoder, supported_action_space
 from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter
+from sf.envs.teams import teams_of_package
 from sf.envs.wrappers.layers import has_own_time_limit, layers
 
 _ByAgent = Mapping[Any, Any]
@@ -95,6 +96,7 @@ class ParallelGroup:
         self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)
         action_space = supported_action_space(env_id, action_space)
         self._decode = decoder(action_space)
+        names = tuple(map(str, self._agents))
         self.spec = EnvSpec(
             self._writer.space,
             action_space,
@@ -106,6 +108,8 @@ class ParallelGroup:
             layers=layers(self._envs[0]),
             action_names=action_names(self._envs[0], action_space),
             state_space=calls.state_space(env_id, self._envs[0]),
+            agents=names,
+            teams=teams_of_package(self._envs[0], names),
         )
         self.num_actors = len(envs) * len(self._agents)
         self._seeds = [env_seed(seed, first_env_idx + m) for m in range(len(envs))]

@@ -20,7 +20,6 @@ import numpy as np
 from sf.envs.errors import ApiError, UsageError
 from sf.envs.groups import calls
 from sf.envs.groups.parallel import ParallelEnv
-from sf.envs.groups.teams import SharedReward
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec, without_multi_binary
 
 _OBSERVATION = "observation"  # beside the mask, where the environment's own observation is no Dict
@@ -72,16 +71,15 @@ class _End(NamedTuple):
     info: Mapping[str, Any]
 
 
-def as_parallel(env_id: str, env: Any, frameskip: int, share_reward: bool = False) -> ParallelEnv:
-    """The environment itself if its agents act at once, else its `TurnsTogether`; its `SharedReward` where asked for.
+def as_parallel(env_id: str, env: Any, frameskip: int) -> ParallelEnv:
+    """Returns the environment itself if its agents act at once, else its `TurnsTogether`.
 
     Raises UsageError where the agents take turns and frames are skipped.
     """
     takes_turns = hasattr(env, "observe") and hasattr(env, "last")
     if takes_turns and frameskip != 1:
         raise UsageError(f"{env_id}: env_frameskip is {frameskip}, but agents take turns, and a move is made once: 1")
-    match = TurnsTogether(env, env_id) if takes_turns else env
-    return SharedReward(match, env_id) if share_reward else match
+    return TurnsTogether(env, env_id) if takes_turns else env
 
 
 class TurnsTogether:

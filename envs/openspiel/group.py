@@ -37,6 +37,7 @@ _MOST_TRIAL_S = 300  # bridge_uncontested_bidding takes 20 s
 _MOST_TRIAL_BYTES = 4 << 30  # beyond what the process has when it begins
 _REFUSED = 3  # the status of a process that has printed why
 PICTURES_PER_S = 2.0  # a position takes a while to read
+_TEAMS = {"bridge": (0, 1, 0, 1)}  # of the players of a game, by its name
 
 AnyMatch = TypeVar("AnyMatch", bound=Match)
 
@@ -120,23 +121,24 @@ def _make(
         raise UsageError(
             f"env {env_id!r} cannot be played with env_kwargs {options.kwargs} ({summary(error)}): change them"
         ) from error
-    matches = [
-        kind(env_id, game, views, each, options.share_reward, traits) for game, each in zip(games, seeds, strict=True)
-    ]
-    return OpenSpielGroup(matches, views.space, games[0].game.num_distinct_actions()), matches
+    matches = [kind(env_id, game, views, each, traits) for game, each in zip(games, seeds, strict=True)]
+    teams = _TEAMS.get(games[0].game.get_type().short_name, ())
+    return OpenSpielGroup(matches, views.space, games[0].game.num_distinct_actions(), teams), matches
 
 
 class OpenSpielGroup:
     """E matches of one game with P players each; actor n is player n % P of match n // P."""
 
-    def __init__(self, matches: Sequence[Match], view_space: gym.spaces.Box, num_actions: int) -> None:
-        """view_space: of what a player sees."""
+    def __init__(
+        self, matches: Sequence[Match], view_space: gym.spaces.Box, num_actions: int, teams: tuple[int, ...] = ()
+    ) -> None:
+        """view_space: of what a player sees. teams: [P] of the players, where they are known."""
         self._matches = matches
         num_players = matches[0].num_players
         obs_space = gym.spaces.Dict(
             {OBSERVATION: view_space, ACTION_MASK: gym.spaces.Box(0, 1, (num_actions,), np.int8)}
         )
-        self.spec = EnvSpec(obs_space, gym.spaces.Discrete(num_actions), num_agents=num_players)
+        self.spec = EnvSpec(obs_space, gym.spaces.Discrete(num_actions), num_agents=num_players, teams=teams)
         self.num_actors = len(matches) * num_players
         self._firsts = range(0, self.num_actors, num_players)  # actor of each match
 

@@ -95,8 +95,8 @@ def find(env_id: str, options: EnvOptions) -> InformationStates:
     refusal = _refusal(tensor_game.game)
     if refusal is not None:
         raise UsageError(f"exploitability: {env_id} {refusal}")
-    if options.share_reward:
-        raise UsageError("exploitability: share_reward is true, which makes another game than OpenSpiel measures")
+    if options.share_reward == "all":
+        raise UsageError("exploitability: share_reward is all, which makes another game than OpenSpiel measures")
     return _Walk(env_id, tensor_game).found()
 
 

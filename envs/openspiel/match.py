@@ -42,17 +42,15 @@ class Match:
         tensor_game: TensorGame,
         views: Views,
         seed: int,
-        share_reward: bool = False,
         traits: Traits = _UNKNOWN,
     ) -> None:
-        """seed: of chance. share_reward: each player is paid what all of them win."""
+        """seed: of chance."""
         self._env_id = env_id
         self._game = tensor_game.game
         self._observer = tensor_game.make_observer()
         self._views = views
         self._traits = traits
         self._rng = random.Random(seed)
-        self._share_reward = share_reward
         self.num_players: int = self._game.num_players()
         self._all = range(self.num_players)
         self._nothing = [0.0] * self.num_players
@@ -97,8 +95,6 @@ class Match:
             return self._nothing
         # Not `rewards`, which are those of the last action alone: chance may have followed.
         before, self._returns = self._returns, state.returns()
-        if self._share_reward:
-            self._returns = [sum(self._returns)] * self.num_players
         if self._returns == before:
             return self._nothing
         return [now - then for now, then in zip(self._returns, before, strict=True)]

@@ -74,6 +74,7 @@ class RtsGroup:
             action_names=controls.names_of_heads(),
             bots={name: command_of(name) for name in bots},
             has_curriculum=arena.settings.curriculum > 0,
+            teams=tuple(range(arena.num_players)) if arena.num_players > 1 else (),
         )
         self.num_actors = arena.games.num * arena.num_players
         self._key = OBSERVATION if controls.has_mask else "obs"

@@ -1,9 +1,11 @@
-"""Runs and checkpoints that are older than a flag: what they are of where they do not say."""
+"""Runs and checkpoints that are older than a flag, or than a value of it: what they mean."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+from sf.envs.teams import SHARED_BEFORE
 
 BEFORE_THE_FLAG: Mapping[str, Any] = {
     "bootstrap_truncated": True,
@@ -18,3 +20,9 @@ BEFORE_THE_FLAG: Mapping[str, Any] = {
     "float_planes": False,
     "decorrelate_episodes": False,
 }
+
+
+def as_today(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns saved flags with the values that this version writes in place of earlier ones that mean the same."""
+    shared = flags.get("share_reward")
+    return {**flags, "share_reward": SHARED_BEFORE[shared]} if isinstance(shared, bool) else dict(flags)

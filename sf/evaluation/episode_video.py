@@ -18,6 +18,7 @@ from sf.envs import RenderedGroup, UsageError
 from sf.envs.process_guards import keep_working_directory
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.observations import obs_arrays
+from sf.envs.teams import sides_of
 from sf.evaluation.pictures.stage import Projector, Stage
 from sf.evaluation.pictures.video import Video, preview, without_window
 from sf.evaluation.play.episodes import Play
@@ -61,7 +62,7 @@ def require_drawable(config: Config) -> None:
 def film(
     config: Config, policies: Sequence[TorchPolicy], policy_id: int, path: Path, on_step: Callable[[], None]
 ) -> EpisodeVideo:
-    """Play and write the file. Each policy after `policy_id` plays the next agent of a match.
+    """Play and write the file. Each policy after `policy_id` plays the next agent, or team, of a match.
 
     on_step: called after each step of the environments. Raises what an environment raises, and ValueError where the
     file cannot be written.
@@ -70,8 +71,7 @@ def film(
     num_envs = evaluation.video_envs
     with without_window(), closing(_make_group(config, num_envs)) as group:
         on_step()
-        num_agents = group.spec.num_agents
-        of_agents = (policy_id + np.arange(num_agents)) % len(policies)
+        of_agents = (policy_id + np.array(sides_of(group.spec))) % len(policies)
         lineups = np.tile(of_agents, (num_envs, 1))  # [M, A]: a match each
         seed = env_seed(config.run.seed, _SEED_KEY)
         play = Play(group, policies, lineups, range(num_envs), num_envs, seed, evaluation.eval_deterministic)

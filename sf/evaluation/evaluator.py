@@ -55,7 +55,7 @@ class EvaluatorArgs:
 
     config: Config
     given_env: GivenEnv | None  # where its environment was given as an object
-    num_agents: int  # of one environment
+    sides: tuple[int, ...]  # of the agents of one environment, see `make_lineups`
     recoveries: Sequence[RecoveryMemory]  # of all policies
     checkpoints: Sequence[Path]  # directories, of all policies
     videos: Sequence[Path]  # directories, of all policies
@@ -140,7 +140,7 @@ def _remembered(recovery: RecoveryMemory, counters: CounterRow) -> Checkpoint:
 
 def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:
     config = args.config
-    lineups = make_lineups(len(saved), args.num_agents, config.evaluation.eval_episodes, seed=0)
+    lineups = make_lineups(len(saved), len(args.sides), config.evaluation.eval_episodes, 0, args.sides)
     num_envs = min(config.evaluation.eval_num_envs, len(lineups))
     seed = env_seed(config.run.seed, _SEED_KEY)
     seed_process(seed)
@@ -151,7 +151,7 @@ def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:
         policies = [TorchPolicy(state, f"policy {policy_id}") for policy_id, state in enumerate(saved)]
         deterministic = config.evaluation.eval_deterministic
         play = Play(group, policies, lineups, range(num_envs), num_envs, seed, deterministic)
-        evaluation = Evaluation(config.population.pbt_target_objective)
+        evaluation = Evaluation(config.population.pbt_target_objective, sides=args.sides)
         while not play.is_done:
             played, begun_anew = play.step(), play.pop_begun_anew()
             evaluation.episodes = [each for each in evaluation.episodes if each.match_idx not in begun_anew] + played

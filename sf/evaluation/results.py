@@ -22,21 +22,25 @@ def named_apart(name: str, taken: Container[str]) -> str:
 
 
 class Result(NamedTuple):
-    """Tells how an agent of a policy fared against one of an opponent. points: 1 for a win, 0.5 for a draw, else 0."""
+    """Tells how a side of a policy fared against one of an opponent. points: 1 for a win, 0.5 for a draw, else 0."""
 
     match_idx: int
-    agent_idx: int  # of the policy
+    side_idx: int  # of the policy: a team, or an agent where there are no teams
     points: float
 
 
 @dataclass
 class Evaluation:
-    """Holds episodes in the order of matches. objective: the statistic that judges a policy; else the return does."""
+    """Holds episodes in the order of matches. objective: the statistic that judges a policy; else the return does.
+
+    sides: [A] of the agents of a match, see `sf.envs.teams.sides_of`; (): each agent is one.
+    """
 
     objective: str
     episodes: list[Played] = field(default_factory=list)
     num_env_faults: int = 0
     remarks: dict[str, str] = field(default_factory=dict)  # of environments, by what they are about
+    sides: Sequence[int] = ()
 
     def statistics(self, policy_idx: int) -> dict[str, Statistics]:
         """Computes return, num_steps, num_frames and the environment's own statistics; none without an episode."""
@@ -56,13 +60,13 @@ class Evaluation:
         return float(np.mean(scores)) if scores else None
 
     def score_against(self, policy_idx: int, opponent_idx: int) -> Statistics | None:
-        """Averages what each agent of the policy scored in a match in which the opponent played, too, see
+        """Averages what each side of the policy scored in a match in which the opponent played, too, see
         `scores_of_matches`. None where they never met.
         """
         scores, match_idxs = [], []
-        for match_idx, agents in self.scores_of_matches().items():
-            for agent_idx, (policy, score) in agents.items():
-                others = {other for each, (other, _) in agents.items() if each != agent_idx}
+        for match_idx, sides in self.scores_of_matches().items():
+            for side_idx, (policy, score) in sides.items():
+                others = {other for each, (other, _) in sides.items() if each != side_idx}
                 if policy == policy_idx and opponent_idx in others:
                     scores.append(score)
                     match_idxs.append(match_idx)
@@ -86,14 +90,14 @@ class Evaluation:
     def results_against(self, policy_idx: int, *opponent_idxs: int) -> list[Result]:
         """Returns the results of the policy against these opponents, or against all others if none is named.
 
-        One for each two agents of theirs in a match: the higher score in it wins, see `scores_of_matches`.
+        One for each two sides of theirs in a match: the higher score in it wins, see `scores_of_matches`.
         """
         return [
-            Result(match_idx, agent_idx, 0.5 + 0.5 * ((own > score) - (own < score)))
-            for match_idx, agents in self.scores_of_matches().items()
-            for agent_idx, (own_policy, own) in agents.items()
+            Result(match_idx, side_idx, 0.5 + 0.5 * ((own > score) - (own < score)))
+            for match_idx, sides in self.scores_of_matches().items()
+            for side_idx, (own_policy, own) in sides.items()
             if own_policy == policy_idx
-            for policy, score in agents.values()
+            for policy, score in sides.values()
             if policy != policy_idx and (not opponent_idxs or policy in opponent_idxs)
         ]
 
@@ -104,13 +108,14 @@ class Evaluation:
         return self.win_rate(policy_idx, *opponent_idxs) or self.statistics(policy_idx).get(_WON)
 
     def scores_of_matches(self) -> dict[int, dict[int, tuple[int, float]]]:
-        """Returns by match and agent the policy that played it, and its objective, added up over its episodes."""
+        """Returns by match and side the policy that played it, and its objective, added up over its episodes."""
         matches: dict[int, dict[int, tuple[int, float]]] = {}
         score = self._judge()
         for episode in self.episodes:
-            agents = matches.setdefault(episode.match_idx, {})
-            _, before = agents.get(episode.agent_idx, (episode.policy_idx, 0.0))
-            agents[episode.agent_idx] = episode.policy_idx, before + score(episode)
+            of_match = matches.setdefault(episode.match_idx, {})
+            side_idx = self.sides[episode.agent_idx] if self.sides else episode.agent_idx
+            _, before = of_match.get(side_idx, (episode.policy_idx, 0.0))
+            of_match[side_idx] = episode.policy_idx, before + score(episode)
         return matches
 
     def _judge(self) -> Callable[[Played], float]:

@@ -18,6 +18,7 @@ from sf.envs.custom.given import GivenEnv, given_env
 from sf.envs.guard import GuardedGroup
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
+from sf.envs.teams import sides_of
 from sf.evaluation.play.contestants import Contestant, require_spaces
 from sf.evaluation.play.episodes import Play, Played, make_lineups
 from sf.evaluation.play.opponents import Opponent
@@ -121,7 +122,8 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     """
     spec = envs.describe(task.env, task.options)
     require_spaces(task.players, task.env, spec)
-    lineups = make_lineups(len(task.players), spec.num_agents, task.num_episodes, task.seed)
+    sides = sides_of(spec)
+    lineups = make_lineups(len(task.players), spec.num_agents, task.num_episodes, task.seed, sides)
     of_workers = replace(task, players={}, seed=env_seed(task.seed, _SEED_KEY))
     cores = usable_cores()
     num_workers = min(task.num_workers or num_usable_cores(), len(lineups))
@@ -131,7 +133,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     players = {name: each if isinstance(each, Opponent) else _shared(each) for name, each in task.players.items()}
     _SERVER.ensure_running()
     children = []
-    evaluation = Evaluation(task.objective)
+    evaluation = Evaluation(task.objective, sides=sides)
     try:
         for idx in range(num_workers):
             args = EvaluationWorkerArgs(

@@ -47,7 +47,7 @@ class Player:
 
 @dataclass(frozen=True)
 class Match:
-    """A match that is over. players: of each agent, so one who plays several occurs as often. scores: of each agent.
+    """A match that is over. players: of each agent, or team, so one who plays several occurs as often. scores: of each.
 
     probability: with which a learning policy was to meet this opponent of its pool.
     clocks: where several policies learn, the env steps of each, by its name.

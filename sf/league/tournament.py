@@ -3,7 +3,8 @@
 Called by `sf-league`. Each pair is an evaluation of its own (`sf.evaluation.task`), whose seed comes from that of the
 tournament and the position of the pair. Its results are appended to the record when all of its matches are over. So a
 tournament that was killed goes on with the first pair that is missing, and ends with the same record as one that was
-not. In a match of more than two agents both players play half of them, or one more in every other match.
+not. Players play whole teams where they are known (`sf.envs.teams`). In a match of more than two sides both play half
+of them, or one more in every other match.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sf import envs
+from sf.config.older import as_today
+from sf.envs import EnvOptions
 from sf.envs.seeding import env_seed
 from sf.evaluation.play.opponents import Opponent
 from sf.evaluation.results import Evaluation
@@ -204,7 +207,8 @@ def _require_same(there: Mapping[str, Any], here: Mapping[str, Any], directory: 
 
 def _compared(values: Mapping[str, Any]) -> dict[str, Any]:
     """All settings by name: players in their order, as pairs are, then the checkpoint of each, and the options."""
-    players, options = values.get("players", {}), values.get("options", {})
+    players = values.get("players", {})
+    options = {**json.loads(dumps(asdict(EnvOptions()))), **as_today(values.get("options", {}))}
     more = {name: value for name, value in {**players, **options}.items() if name not in values}
     return {**values, "players": list(players), "options": None, **more}
 
@@ -212,8 +216,8 @@ def _compared(values: Mapping[str, Any]) -> dict[str, Any]:
 def _matches(evaluation: Evaluation, pair: tuple[str, str]) -> list[Match]:
     """Returns the matches in which both took part. An agent that joined none is left out."""
     found = []
-    for agents in evaluation.scores_of_matches().values():
-        if len({policy_idx for policy_idx, _ in agents.values()}) == 2:
-            seats = [agents[agent_idx] for agent_idx in sorted(agents)]
+    for sides in evaluation.scores_of_matches().values():
+        if len({policy_idx for policy_idx, _ in sides.values()}) == 2:
+            seats = [sides[side_idx] for side_idx in sorted(sides)]
             found.append(Match(tuple(pair[policy_idx] for policy_idx, _ in seats), tuple(score for _, score in seats)))
     return found

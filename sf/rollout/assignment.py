@@ -18,7 +18,8 @@ class AssignmentRules:
     one comes in the middle of a rollout, the rest of that rollout is of no use to either. seats: of players that do not
     learn, where the run has any. past_share: of the matches are against one of them. waits_for_players: where no seat
     is open for such a match, policies play among themselves, and nobody is trained. targets: the one that each
-    exploiter meets, by policy ids, see `sf.league.players.exploiters`. They are the last policies.
+    exploiter meets, by policy ids, see `sf.league.players.exploiters`. They are the last policies. sides: [A] of the
+    agents of an environment, from 0: those of one side are drawn together, as a team; (): each agent by itself.
     """
 
     num_policies: int
@@ -29,11 +30,18 @@ class AssignmentRules:
     past_share: float = 0.0
     waits_for_players: bool = False
     targets: Mapping[int, int] = field(default_factory=dict)
+    sides: tuple[int, ...] = ()
+
+    @property
+    def has_teams(self) -> bool:
+        """Whether some agents are drawn together."""
+        return 0 < len(set(self.sides)) < self.num_agents
 
     @property
     def draws_by_match(self) -> bool:
         """Whether all agents of an environment draw when a match begins. Agents may come and go within it."""
-        return self.seats is not None or (self.num_policies > 1 and self.num_agents > 1 and not self.mixed)
+        draws_alone = self.mixed and not self.has_teams
+        return self.seats is not None or (self.num_policies > 1 and self.num_agents > 1 and not draws_alone)
 
     @property
     def is_fixed(self) -> bool:
@@ -61,6 +69,11 @@ class Assignment:
         self._steps_at_least = rules.rollouts_per_draw * rollout
         self._rng = rng
         self._group_idx = group_idx
+        self._sides = np.array(rules.sides or range(rules.num_agents))  # [A]
+        self._num_sides = int(self._sides.max()) + 1
+        _, firsts = np.unique(self._sides, return_index=True)
+        # [A] The agent whose draw each agent follows.
+        self._leaders = firsts[self._sides] if rules.mixed else np.zeros(rules.num_agents, np.int64)
         num_envs = num_actors // rules.num_agents
         self._age = np.zeros(num_actors, np.int64)  # steps since the draw
         self._seat = np.full(num_envs, -1)  # [E] where a player sits that plays in the environment
@@ -99,10 +112,8 @@ class Assignment:
             self._leave(env)
 
     def _draw(self, who: np.ndarray) -> None:
-        num_agents = self._rules.num_agents
         drawn = self._rng.integers(self._rules.num_mains, size=len(who), dtype=np.int32)
-        if not self._rules.mixed:
-            drawn = np.repeat(drawn[::num_agents], num_agents)
+        drawn = drawn.reshape(-1, self._rules.num_agents)[:, self._leaders].ravel()
         self._play(who, drawn[who])
 
     def _draw_matches(self, envs: np.ndarray) -> None:
@@ -132,7 +143,7 @@ class Assignment:
         if player_idx is None:
             return False
         self._seat[env] = seat
-        plays = self._half_of_the_agents()
+        plays = self._half_of_the_sides()
         self._play(actors, np.where(plays, num_policies + seat, policy_id))
         self.identity[actors] = np.where(plays, num_policies + player_idx, policy_id)
         return True
@@ -143,12 +154,13 @@ class Assignment:
         target_id = self._rules.targets.get(policy_id)
         if target_id is None:
             return False
-        self._play(actors, np.where(self._half_of_the_agents(), policy_id, target_id))
+        self._play(actors, np.where(self._half_of_the_sides(), policy_id, target_id))
         return True
 
-    def _half_of_the_agents(self) -> np.ndarray:
-        """[A] bool, in random order."""
-        return self._rng.permutation(self._rules.num_agents) < self._rules.num_agents // 2
+    def _half_of_the_sides(self) -> np.ndarray:
+        """[A] bool, whose sides they are, in random order."""
+        is_drawn = self._rng.permutation(self._num_sides) < self._num_sides // 2
+        return is_drawn[self._sides]
 
     def _leave(self, env: int) -> None:
         if self._seat[env] >= 0:

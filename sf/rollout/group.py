@@ -20,6 +20,7 @@ from sf.rollout.assignment import Assignment, AssignmentRules
 from sf.rollout.episode_ends import Decorrelation, EndsAtTruncations, truncations_are_ends
 from sf.rollout.matches import Matches, PlayedMatch, WinRates
 from sf.rollout.recorders import BotActions, EnvSteps, Games, PolicyChanges, Recorder, Shaping, Step
+from sf.rollout.rewards import TeamRewards, matrix_of
 from sf.shared.counters import CounterRow
 from sf.shared.requests import WorkerChannel
 from sf.shared.rows import OBS
@@ -174,16 +175,18 @@ class RolloutGroup:
         policy, identity, num_agents = self._assignment.policy, self._assignment.identity, rules.num_agents
         bootstrap, played = args.bootstrap_truncated, self._played if rules.seats is not None else None
         are_ends = truncations_are_ends(bootstrap, spec)
+        matrix = matrix_of(args.options, spec.num_agents, spec.teams)
         # With several policies a slot is of use up to the first change of who plays, so cuts would cost more.
         cuts = args.decorrelate and rules.is_fixed and spec.can_cut
         # The order: PolicyChanges draws who plays next, so it stands behind those that read who has played, and before
         # Shaping. WinRates adds a statistic that may decide a match.
         recorders = [
             self._env_steps,
+            TeamRewards(matrix, rows["reward"]) if matrix is not None else None,
             BotActions(rows["discrete"]) if spec.bots else None,
             EndsAtTruncations(args.env, bootstrap, rows["terminated"]) if are_ends else None,
-            WinRates(num_agents, policy) if rules.num_policies > 1 and num_agents > 1 else None,
-            Matches(num_agents, args.objective, identity, played) if rules.draws_by_match else None,
+            WinRates(num_agents, policy, rules.sides) if rules.num_policies > 1 and num_agents > 1 else None,
+            Matches(num_agents, args.objective, identity, played, rules.sides) if rules.draws_by_match else None,
             Games(envs.num_actors) if not (rules.is_fixed or rules.draws_by_match) else None,
             PolicyChanges(rows["valid"], self._assignment) if not rules.is_fixed else None,
             Shaping(envs, args.shaping["weights"], policy) if args.shaping is not None else None,

@@ -6,7 +6,7 @@ A match is what the agents of one environment play until none of them is left.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,8 +21,8 @@ _ROUNDING = 1e-6  # of a sum of returns, relative to their sizes
 
 
 class PlayedMatch(NamedTuple):
-    """A match that is over. who: played each agent that took part, a policy, or P + i for player i of the pool of a run
-    with P policies. scores: of each."""
+    """A match that is over. who: played each side that took part (a team, or an agent), a policy, or P + i for player i
+    of the pool of a run with P policies. scores: of each side."""
 
     who: tuple[int, ...]
     scores: tuple[float, ...]
@@ -33,11 +33,19 @@ class Matches(Recorder):
 
     identity: [N] of `Assignment`, who plays each actor now. played: a list to which matches are added as they
     end, if somebody wants them.
-    objective: the statistic of episodes that is an agent's score, added up over those of a match. Where an episode of a
-    match lacks it, such as that of a bot, scores of that match are returns.
+    objective: the statistic of episodes that is an agent's score, added up over those of a side in a match. Where an
+    episode of a match lacks it, such as that of a bot, scores of that match are returns.
+    sides: see `sf.rollout.assignment.AssignmentRules`.
     """
 
-    def __init__(self, num_agents: int, objective: str, identity: np.ndarray, played: list[PlayedMatch] | None) -> None:
+    def __init__(
+        self,
+        num_agents: int,
+        objective: str,
+        identity: np.ndarray,
+        played: list[PlayedMatch] | None,
+        sides: Sequence[int] = (),
+    ) -> None:
         num_envs = len(identity) // num_agents
         self._num_agents = num_agents
         self._objective = objective
@@ -45,7 +53,8 @@ class Matches(Recorder):
         self._all_played = played
         self._ends = MatchEnds(len(identity), num_agents)
         self._is_over = np.zeros(num_envs, bool)  # [E] and the next has not begun
-        # Of each environment, the episodes of each agent, with who played it.
+        self._sides = sides or range(num_agents)
+        # Of each environment, the episodes of each side, with who played it.
         self._played: list[dict[int, tuple[int, list[Episode]]]] = [{} for _ in range(num_envs)]
 
     def after_step(self, step: Step) -> None:
@@ -65,19 +74,20 @@ class Matches(Recorder):
             self._played[env] = {}
         for episode in episodes:
             env, agent = divmod(episode.actor_idx, self._num_agents)
-            self._played[env].setdefault(agent, (int(self._identity[episode.actor_idx]), []))[1].append(episode)
+            side = self._sides[agent]
+            self._played[env].setdefault(side, (int(self._identity[episode.actor_idx]), []))[1].append(episode)
         self._is_over |= is_over
         finished = []
         for env in np.flatnonzero(is_over).tolist():
-            played_by_agent = [self._played[env][agent] for agent in sorted(self._played[env])]
+            of_sides = [self._played[env][side] for side in sorted(self._played[env])]
             self._played[env] = {}
-            if len({played_by for played_by, _ in played_by_agent}) > 1:
-                who_played, all_episodes = zip(*played_by_agent, strict=True)
+            if len({played_by for played_by, _ in of_sides}) > 1:
+                who_played, all_episodes = zip(*of_sides, strict=True)
                 finished.append(PlayedMatch(who_played, self._scores(all_episodes)))
         return finished
 
     def _scores(self, all_episodes: Iterable[Iterable[Episode]]) -> tuple[float, ...]:
-        """Of each agent of a match, from its episodes."""
+        """Of each side of a match, from its episodes."""
         if all(self._objective in episode.stats for episodes in all_episodes for episode in episodes):
             return tuple(sum(float(episode.stats[self._objective]) for episode in own) for own in all_episodes)
         return tuple(sum(float(episode.episode_return) for episode in own) for own in all_episodes)
@@ -97,9 +107,10 @@ class WinRates(Recorder):
     have none yet, have not played a draw.
     """
 
-    def __init__(self, num_agents: int, policy: np.ndarray) -> None:
-        """policy: [N] of `Assignment`, who plays each actor now."""
+    def __init__(self, num_agents: int, policy: np.ndarray, sides: Sequence[int] = ()) -> None:
+        """policy: [N] of `Assignment`, who plays each actor now. sides: see `AssignmentRules`."""
         self._num_agents = num_agents
+        self._sides = sides or range(num_agents)
         self._policy = policy
         self._is_zero_sum: bool | None = None  # None: not known yet
 
@@ -109,7 +120,8 @@ class WinRates(Recorder):
     def add_to(self, episodes: Iterable[Episode]) -> list[Episode]:
         """Returns the episodes, with the statistic for those of a match that end in this step together.
 
-        A policy that plays several agents of a match has the mean of their returns.
+        The score of a side is the sum of the returns of its agents. A policy that plays several sides of a match has
+        the mean of their scores.
         """
         matches = defaultdict[int, list[Episode]](list)
         for episode in episodes:
@@ -127,12 +139,13 @@ class WinRates(Recorder):
             self._is_zero_sum = True
         if not self._is_zero_sum:
             return match
-        returns = defaultdict[int, list[float]](list)
+        of_sides = defaultdict[int, defaultdict[int, float]](lambda: defaultdict(float))  # by policy
         for episode in match:
-            returns[int(self._policy[episode.actor_idx])].append(episode.episode_return)
-        if len(returns) == 1:
+            side = self._sides[episode.actor_idx % self._num_agents]
+            of_sides[int(self._policy[episode.actor_idx])][side] += episode.episode_return
+        if len(of_sides) == 1:
             return match
-        scores = {policy_id: float(np.mean(own)) for policy_id, own in returns.items()}
+        scores = {policy_id: float(np.mean([*own.values()])) for policy_id, own in of_sides.items()}
         won = {policy_id: _share_beaten(policy_id, scores) for policy_id in scores}
         return [
             replace(episode, stats={**episode.stats, WIN_RATE: won[int(self._policy[episode.actor_idx])]})

@@ -9,11 +9,17 @@ from typing import Any
 from sf.config import Config
 from sf.envs import EnvSpec
 from sf.envs.spaces.symmetries import Symmetry
+from sf.envs.teams import sides_of
 from sf.league.players.entrants import Entrant
 from sf.learner.gradients.share import MOST_THREADS
 from sf.ranks.place import ALONE_HERE, Place
 from sf.system import gpu
 from sf.system.machine.cores import PinnedCores
+
+
+def sides_of_match(config: Config, spec: EnvSpec) -> tuple[int, ...]:
+    """Returns the side of each agent in the matches of a run, [A]: its team, or itself if teams are mixed."""
+    return tuple(range(spec.num_agents)) if config.players.mix_teams else sides_of(spec)
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,11 @@ class Plan:
         """The policy that each exploiter is after, by its own."""
         mains = self.num_mains
         return {policy_id: (policy_id - mains) % mains for policy_id in range(mains, self.num_policies)}
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """Returns the side of each agent in a match, [A], from 0: those of one side are drawn together."""
+        return sides_of_match(self.config, self.spec)
 
     @property
     def num_policy_workers(self) -> int:

@@ -6,6 +6,7 @@ Everything that can be known to be wrong is found here, before any process start
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ import torch
 from sf.config import Config
 from sf.config.auto_values import with_learning_rate, with_sizes
 from sf.config.flags.model import is_for_critic
-from sf.envs import ActionSpec, EnvSpec
+from sf.envs import ActionSpec, EnvOptions, EnvSpec
 from sf.envs.central_state import with_central_state
 from sf.envs.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
@@ -31,7 +32,7 @@ from sf.model.building import build_model
 from sf.model.inference import num_weights
 from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
 from sf.run.memory_needed import require_memory
-from sf.run.plan import Plan
+from sf.run.plan import Plan, sides_of_match
 from sf.run.startup.describing import describe, said_where_slow
 from sf.storage.run_dir import RunDir
 from sf.system import gpu
@@ -179,6 +180,11 @@ def _with_central_critic(config: Config, spec: EnvSpec) -> tuple[EnvSpec, tuple[
         raise UsageError(f"{flag}, but {env} has one agent: leave it out")
     if model.critic == "team" and not spec.teams:
         raise UsageError(f"critic is team, but no teams of {env} are known: name them with --teams, or take all")
+    if model.mixer != "none" and not _are_paid_together(config.environment, spec):
+        raise UsageError(
+            f"mixer is {model.mixer}, for agents that are paid together: set --share_reward team (all where there is one "
+            "team), or --team_spirit 1"
+        )
     if config.learner.trajectory_priority:
         raise UsageError(
             f"{flag}, for which minibatches have all agents of an environment, and trajectory_priority draws them one "
@@ -187,10 +193,20 @@ def _with_central_critic(config: Config, spec: EnvSpec) -> tuple[EnvSpec, tuple[
     return spec, spec.teams or (0,) * spec.num_agents
 
 
+def _are_paid_together(options: EnvOptions, spec: EnvSpec) -> bool:
+    """Returns whether all agents of each team have one reward."""
+    return (
+        options.share_reward == "team"
+        or options.team_spirit == 1.0
+        or (options.share_reward == "all" and len(set(spec.teams)) < 2)
+    )
+
+
 def _actors_of_each_policy(config: Config, spec: EnvSpec, num_actors: int, num_together: int) -> int:
-    """On average. In a match against a player that does not learn, the player has half of the agents, whose
+    """On average. In a match against a player that does not learn, the player has half of the sides, whose
     trajectories a learner takes only where its critic sees them."""
-    share_of_players = config.players.past_share * (spec.num_agents // 2) / spec.num_agents
+    num_sides = len(set(sides_of_match(config, spec)))
+    share_of_players = config.players.past_share * (num_sides // 2) / num_sides
     if num_together > 1:
         share_of_players = 0.0
     return math.ceil(num_actors * (1 - share_of_players) / config.population.num_policies)
@@ -250,6 +266,13 @@ def _entrants(config: Config, spec: EnvSpec, run_dir: Path) -> Mapping[str, Entr
         raise UsageError(
             f"past_share is {config.players.past_share}, but {config.run.env} has one agent, so there is nobody to "
             "play against: leave it out"
+        )
+    sizes = sorted(Counter(sides_of_match(config, spec)).values())
+    if sizes[0] != sizes[-1]:
+        raise UsageError(
+            f"past_share is {config.players.past_share}, and the teams of {config.run.env} have {sizes[0]} to "
+            f"{sizes[-1]} agents, so results of whole teams would not compare: make them equal by --teams, or set "
+            "--mix_teams true"
         )
     run, resumes = config.run, config.run.restart_behavior == "resume"
     entrants = find_entrants(config.players.players, run.env, config.environment, spec, run_dir, run.trust, resumes)

@@ -32,6 +32,7 @@ import yaml
 
 from sf.config import Config, presets
 from sf.config.input_file import is_file
+from sf.config.older import as_today
 from sf.envs.field_types import as_type, flag_types
 from sf.storage import run_lock, text_files
 from sf.storage.earlier_run import EarlierRun
@@ -118,7 +119,7 @@ class RunDir:
         flags = presets.parse(presets.read(self.config), str(self.config))
         if "env" not in flags:
             raise ValueError(f"{self.config} is not the configuration of a run: it has no env")
-        return _readable(flags, self.config)
+        return _readable(as_today(flags), self.config)
 
     def saved_id(self) -> str | None:
         """Returns what `prepare` was given at the beginning of the run, or None, as in older runs."""

@@ -213,6 +213,29 @@ def test_a_run_that_is_older_than_a_flag_goes_on_as_it_was(tmp_path):
     assert (new.learner.bootstrap_truncated, new.model.critic_clock, new.model.pad_images) == ("auto", "auto", True)
 
 
+@pytest.mark.parametrize(("before", "now"), [(True, "all"), (False, "none")])
+def test_a_run_that_shared_its_rewards_with_all_or_none_goes_on_so(tmp_path, before, now):
+    args = ["--env", "toy_match_rps", "--train_dir", str(tmp_path)]
+    run_dir = RunDir.at(str(tmp_path), "toy_match_rps")
+    run_dir.prepare(parse(args))
+    saved = yaml.safe_load(run_dir.config.read_text())
+    run_dir.config.write_text(yaml.safe_dump(saved | {"share_reward": before}))
+    assert run_dir.saved_flags()["share_reward"] == now
+    assert parse(args).environment.share_reward == now
+    typed = parse([*args, "--experiment", "new", "--share_reward", str(before).lower()])
+    assert typed.environment.share_reward == now
+
+
+def test_teams_are_typed_as_json():
+    teams = '[["player_0"], ["player_1"]]'
+    typed = parse(["--env", "toy_match_rps", "--teams", teams, "--share_reward", "team", "--zero_sum", "true"])
+    assert (typed.environment.teams, typed.environment.share_reward, typed.environment.zero_sum) == (
+        teams,
+        "team",
+        True,
+    )
+
+
 def test_a_resumed_run_reads_the_configuration_it_was_started_with(tmp_path):
     started = parse(["--env", "toy_bandit", "--train_dir", str(tmp_path), "--rollout", "8", "--batch_size", "64"])
     RunDir.at(str(tmp_path), "toy_bandit").prepare(started)

@@ -9,6 +9,7 @@ from sf import envs
 from sf.envs import EnvOptions, registry
 from sf.envs.options import EnvOptions as Options
 from sf.envs.options import SharedOptions
+from sf.envs.teams import TeamOptions
 from sf.tools.commands.envs.descriptions import describe
 from sf.tools.commands.envs.names import find
 
@@ -64,7 +65,7 @@ def test_a_family_is_a_record_and_a_line_of_the_table(strategy, monkeypatch):
 
 def test_the_flags_of_every_family_are_part_of_the_options():
     own = [family.options for family in registry.FAMILIES if family.options is not None]
-    assert set(Options.__bases__) == {SharedOptions, *own}
+    assert set(Options.__bases__) == {SharedOptions, TeamOptions, *own}
 
 
 def test_no_name_is_of_two_families_and_all_look_as_the_record_says():

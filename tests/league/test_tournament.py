@@ -153,6 +153,31 @@ def test_results_of_another_tournament_are_refused(tmp_path, change, name):
         pass
 
 
+def test_a_tournament_of_before_there_were_teams_goes_on(tmp_path):
+    given = make(matches=2)
+    with opened(tmp_path, given):
+        pass
+    first, *rest = (tmp_path / record.NAME).read_text().splitlines(keepends=True)
+    settings = json.loads(first)
+    options = settings["options"]
+    options["share_reward"] = False
+    for name in ("teams", "team_spirit", "zero_sum", "doom_teams"):
+        options.pop(name, None)
+    (tmp_path / record.NAME).write_text(json.dumps(settings) + "\n" + "".join(rest))
+    with opened(tmp_path, given) as results:
+        assert len(results.rows) == 4
+    shared = make(matches=2, share_reward="all")
+    with pytest.raises(ValueError, match="where share_reward was"), opened(tmp_path, shared):
+        pass
+
+
+def test_in_a_match_of_teams_both_play_whole_ones_and_each_has_one_score():
+    flags = {"env_kwargs": json.dumps({"num_agents": 4}), "teams": [["agent_[03]"], ["agent_[12]"]]}
+    rows, _ = played(make(matches=4, env="toy_match_counting", names=("random", "net"), **flags))
+    assert Counter(match.players for match in matches_of(rows)) == {("random", "net"): 2, ("net", "random"): 2}
+    assert all(len(match.scores) == 2 for match in matches_of(rows))
+
+
 def test_places_that_hold_no_tournament_or_are_in_use_are_refused(tmp_path):
     def refused(directory, match):
         with pytest.raises(ValueError, match=f"{match}.*--results"):

@@ -249,3 +249,68 @@ def test_exploiters_meet_their_targets_alone_and_the_pool_never():
                 assert (policy == exploiter).sum() == NUM_AGENTS // 2
                 assert set(policy.tolist()) == {exploiter, exploiter % 2}  # 2 after 0, 3 after 1, 4 after 0
     assert all(num / num_matches == pytest.approx(0.1, abs=0.03) for num in num_exploited.values())
+
+
+# Teams
+
+
+TEAMS = (0, 1, 0, 1)  # as in bridge
+
+
+def sides_met(assignment):
+    """[E, A] who plays each agent."""
+    return assignment.policy.reshape(-1, NUM_AGENTS)
+
+
+def of_teams(sides, past_share=1.0, num_policies=2, targets=None, mixed=True):
+    """num_policies: exploiters included."""
+    targets = targets or {}
+    seats = Seats.allocate(num_seats=4, num_groups=3, num_policies=num_policies - len(targets))
+    for seat in range(4):
+        seats.give(seat, 10 + seat, f"player {seat}")
+        seats.set_open(seat, True)
+    rules = AssignmentRules(num_policies, mixed, NUM_AGENTS, 0, seats, past_share, False, targets, sides)
+    return Assignment(rules, 100 * NUM_AGENTS, ROLLOUT, np.random.default_rng(0), group_idx=1)
+
+
+def is_mixed(match):
+    return match[0] != match[2] or match[1] != match[3]
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_of_two"),
+    [
+        ({}, lambda match: max(match) >= 2),  # against a player
+        ({"past_share": 0.0, "num_policies": 3, "targets": {1: 0, 2: 0}}, lambda match: max(match) >= 1),  # exploiters
+        ({"past_share": 0.0, "num_policies": 9}, lambda match: len(set(match)) > 1),  # drawn by each side
+    ],
+)
+def test_whole_teams_are_drawn_in_each_of_100_matches_and_agents_where_teams_are_mixed(settings, is_of_two):
+    whole = [match for match in sides_met(of_teams(TEAMS, **settings)).tolist() if is_of_two(match)]
+    assert len(whole) > 50
+    assert not any(map(is_mixed, whole))
+    assert {match[0] == max(match) for match in whole} == {True, False}  # either side
+    for sides in ((), tuple(range(NUM_AGENTS))):
+        drawn = [match for match in sides_met(of_teams(sides, **settings)).tolist() if is_of_two(match)]
+        assert sum(map(is_mixed, drawn)) > len(drawn) / 2
+
+
+def test_policies_that_draw_for_teams_keep_them_until_a_match_begins():
+    rules = AssignmentRules(1000, True, NUM_AGENTS, 0, sides=TEAMS)
+    assert rules.draws_by_match
+    assert not AssignmentRules(1000, True, NUM_AGENTS, 0).draws_by_match
+    assignment = Assignment(rules, NUM_ENVS * NUM_AGENTS, ROLLOUT, np.random.default_rng(0))
+    for _ in range(3):
+        before = sides_met(assignment).copy()
+        assignment.after_step(EVERYWHERE)
+        now = sides_met(assignment)
+        assert (now != before).any(axis=1).mean() > 0.9
+        assert (now[:, 0] == now[:, 2]).all()
+        assert (now[:, 1] == now[:, 3]).all()
+
+
+def test_of_three_teams_a_player_has_one():
+    rules_of_three = (0, 0, 1, 2)
+    assignment = of_teams(rules_of_three)
+    taken = {tuple(np.flatnonzero(match >= 2).tolist()) for match in sides_met(assignment)}
+    assert taken == {(0, 1), (2,), (3,)}

@@ -186,3 +186,27 @@ def test_an_environment_whose_returns_do_not_add_up_to_zero_has_no_winners(share
 def test_agents_that_leave_before_the_others_say_nothing():
     win_rates = WinRates(2, POLICY)
     assert judged(win_rates, [1.0], [0, 1]) == [None]
+
+
+# Teams
+
+
+def test_a_team_has_one_score_the_sum_over_its_members_whenever_they_leave():
+    matches = Matches(4, WON, np.array([5, 0, 5, 0]), played=None, sides=(0, 1, 0, 1))
+    assert matches.ended(row(terminated=[0]), [episode(0, 3.0)]) == []
+    ended = [episode(1, 1.0), episode(2, 4.0), episode(3, 2.0)]
+    found = matches.ended(row(terminated=[1, 2, 3], first=range(4), ignored=[0]), ended)
+    assert found == [PlayedMatch((5, 0), (7.0, 3.0))]
+
+
+def test_of_more_than_two_teams_each_has_a_score():
+    matches = Matches(4, WON, np.array([0, 1, 1, 0]), played=None, sides=(0, 1, 1, 2))
+    ended = [episode(n, 2.0**n) for n in range(4)]
+    assert matches.ended(row(terminated=range(4), first=range(4)), ended) == [PlayedMatch((0, 1, 0), (1.0, 6.0, 8.0))]
+
+
+def test_the_sum_of_a_team_wins_and_not_the_best_of_its_members():
+    win_rates = WinRates(4, POLICY, sides=(0, 0, 1, 1))
+    assert judged(win_rates, [5.0, -7.0, 1.0, 1.0], [0, 0, 1, 1]) == [0.0, 0.0, 1.0, 1.0]
+    of_uneven = WinRates(4, POLICY, sides=(0, 1, 1, 1))
+    assert judged(of_uneven, [-1.0, 3.0, -1.0, -1.0], [0, 1, 1, 1]) == [0.0, 1.0, 1.0, 1.0]

@@ -26,6 +26,7 @@ RULES = (
     "-deathmatch +sv_forcerespawn 1 +sv_respawnprotect 1 +sv_spawnfarthest 1 +viz_respawn_delay 0 +sv_noexit 1 "
     "+sv_noautoaim 1 +sv_nocrouch 1 +sv_nojump 1 +sv_nofreelook 1"
 )
+_TEAM_RULES = "+teamplay 1 +teamdamage 0"
 
 log = logging.getLogger(__name__)
 
@@ -58,11 +59,12 @@ class Match(Game):
         self._time_limit = setup.time_limit
         self._num_bots = setup.num_bots
         self._winning_is_objective = setup.winning_is_objective
+        self._teams = setup.teams
         self._players = [Player(setup, shaped, seed, make_engine) for _ in range(setup.num_agents)]
         self._host = self._players[0].game
         self._watchdog: Watchdog | nullcontext[None] = nullcontext()
         with ExitStack() as started:
-            rules = RULES
+            rules = f"{RULES} {_TEAM_RULES}" if setup.teams else RULES
             if setup.bot_difficulty is not None:
                 bots = BotsFile(setup.bot_difficulty)
                 started.callback(bots.close)
@@ -103,8 +105,9 @@ class Match(Game):
         self._players[agent_idx].set_shaping(weights)
 
     def episodes(self, first_actor_idx: int) -> list[Episode]:
+        teams = {player.number: team for player, team in zip(self._players, self._teams, strict=False)}
         return [
-            player.episode(first_actor_idx + i, self._num_steps, self._tics, self._winning_is_objective)
+            player.episode(first_actor_idx + i, self._num_steps, self._tics, self._winning_is_objective, teams)
             for i, player in enumerate(self._players)
         ]
 
@@ -134,9 +137,10 @@ class Match(Game):
         for attempt in range(1, MAX_ATTEMPTS + 1):
             port = ReservedPort()
             limit = f"+viz_connect_timeout {JOIN_LIMIT_S:.0f}"
-            self._host.set_game_args(f"-host {len(games)} -port {port.number} {limit} {rules}")
-            for game in games[1:]:
-                game.set_game_args(f"-join 127.0.0.1:{port.number} {limit}")
+            of_teams = [f"+team {team}" for team in self._teams] or [""] * len(games)
+            self._host.set_game_args(f"-host {len(games)} -port {port.number} {limit} {rules} {of_teams[0]}")
+            for game, of_team in zip(games[1:], of_teams[1:], strict=True):
+                game.set_game_args(f"-join 127.0.0.1:{port.number} {limit} {of_team}")
             try:
                 pids = start_joined_engines(games, JOIN_LIMIT_S, namespaces)
             except TimeoutError as error:

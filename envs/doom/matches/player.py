@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import vizdoom
@@ -82,13 +84,27 @@ class Player:
             if plays
         }
 
-    def episode(self, actor_idx: int, num_steps: int, num_frames: int, winning_is_objective: bool) -> Episode:
-        """Returns the score of this player. Frags are kills, less the times that the player killed itself."""
+    def episode(
+        self,
+        actor_idx: int,
+        num_steps: int,
+        num_frames: int,
+        winning_is_objective: bool,
+        teams: Mapping[int, int] = MappingProxyType({}),
+    ) -> Episode:
+        """Returns the score of this player. Frags are kills, less the times that the player killed itself.
+
+        teams: of the players that are in one, by their numbers in the game. The team with the most frags wins.
+        """
         _, deaths, hits, damage = (now - first for now, first in zip(self._counts, self._first_counts, strict=True))
         frags_of = self.frags_of_all()
-        frags = frags_of.pop(self.number)
-        best_other = max(frags_of.values())
-        win = float(frags > best_other)
+        frags = frags_of[self.number]
+        scores = defaultdict[tuple[str, int], float](float)
+        for number, own in frags_of.items():
+            scores[_side(number, teams)] += own
+        score = scores.pop(_side(self.number, teams))
+        best_other = max(scores.values())
+        win = float(score > best_other)
         stats = {
             "frags": frags,
             "deaths": deaths,
@@ -96,7 +112,7 @@ class Player:
             "hits": hits,
             "damage": damage,
             "win": win,
-            "tie": float(frags == best_other),
+            "tie": float(score == best_other),
             "true_objective": win if winning_is_objective else frags,
             "shaped_return": self._shaped_return,
         }
@@ -110,3 +126,8 @@ class Player:
 
     def _read_counters(self, values: Sequence[float]) -> list[float]:
         return [values[idx] for idx in self._counter_idxs]
+
+
+def _side(number: int, teams: Mapping[int, int]) -> tuple[str, int]:
+    """Returns the team of a player of the game, or the player itself if it is in none."""
+    return ("team", teams[number]) if number in teams else ("player", number)

@@ -51,6 +51,7 @@ class MatchSetup:
     time_limit: int  # tics
     shaping: Shaping
     winning_is_objective: bool  # else the frags are
+    teams: tuple[int, ...] = ()  # of the agents; (): each plays for itself
 
 
 def match_setup(env_id: str, options: EnvOptions) -> MatchSetup:
@@ -83,7 +84,21 @@ def match_setup(env_id: str, options: EnvOptions) -> MatchSetup:
         round(options.doom_match_s * TICS_PER_S),
         task.shaping,
         winning_is_objective=num_agents > 1,
+        teams=_teams(options.doom_teams, num_agents, num_bots),
     )
+
+
+def _teams(num_teams: int | None, num_agents: int, num_bots: int) -> tuple[int, ...]:
+    """Returns the team of each agent. Raises UsageError where they cannot be of one size, or bots would be in none."""
+    if num_teams is None:
+        return ()
+    if num_bots:
+        raise UsageError(f"doom_teams is {num_teams}, and {num_bots} bots would be in no team: set --doom_num_bots 0")
+    if num_agents % num_teams:
+        raise UsageError(
+            f"doom_teams is {num_teams}, and a match has {num_agents} agents: make doom_num_agents a multiple of it"
+        )
+    return tuple(agent * num_teams // num_agents for agent in range(num_agents))
 
 
 def _choose(flag: str, chosen: int | None, fixed: int | None, default: int, env_id: str) -> int:

@@ -44,6 +44,10 @@ class PlayersConfig:
     """How often to meet each of players, in their order, in place of opponent_choice: a fixed mixture. Each has a seat
     of its own, and no snapshots are taken."""
 
+    mix_teams: bool = False
+    """Draw the agents of a past self, of an exploiter or of one of several policies without regard to teams: half of
+    the agents of a match, at random. false: whole teams, where they are known (--teams)."""
+
     seats: int = 2
     """Players of a policy that are in memory at a time. While one waits for its last matches to end and another takes
     its seat, the others play. More seats mean more variety at a time, and smaller batches."""

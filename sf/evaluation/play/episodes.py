@@ -33,19 +33,23 @@ class Played:
     stats: Mapping[str, float]
 
 
-def make_lineups(num_policies: int, num_agents: int, num_episodes: int, seed: int) -> np.ndarray:
+def make_lineups(
+    num_policies: int, num_agents: int, num_episodes: int, seed: int, sides: Sequence[int] = ()
+) -> np.ndarray:
     """The policies of each match, [M, A] policy indices, such that each policy has at least `num_episodes` episodes.
 
-    In every num_policies successive matches, each policy plays each agent once. A match has as many different policies
-    as it can, each about as often as the others; which policies meet is random.
+    sides: [A] the side of each agent, from 0: a policy plays whole sides (`sf.envs.teams.sides_of`); (): each agent is
+    one. In every num_policies successive matches, each policy plays each side once. A match has as many different
+    policies as it can, each about as often as the others; which policies meet is random.
     """
     rng = np.random.default_rng(seed)
-    blocks = -(-num_episodes // num_agents)
+    sides = sides or range(num_agents)
+    blocks, num_sides = -(-num_episodes // num_agents), max(sides) + 1
     order = rng.permuted(np.tile(np.arange(num_policies), (blocks, 1)), axis=1)  # [blocks, P]
-    shifts = rng.permuted(np.tile(np.arange(num_agents), (blocks, 1)), axis=1)  # [blocks, A]
-    places = np.arange(num_policies)[:, None] + shifts[:, None, :]  # [blocks, P, A]: a Latin square of each block
+    shifts = rng.permuted(np.tile(np.arange(num_sides), (blocks, 1)), axis=1)  # [blocks, S]
+    places = np.arange(num_policies)[:, None] + shifts[:, None, :]  # [blocks, P, S]: a Latin square of each block
     lineups = np.take_along_axis(order[:, :, None], places % num_policies, axis=1)
-    return lineups.reshape(-1, num_agents).astype(np.int32)
+    return lineups.reshape(-1, num_sides)[:, list(sides)].astype(np.int32)
 
 
 class Play:

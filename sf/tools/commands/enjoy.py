@@ -14,6 +14,7 @@ import tyro
 
 from sf.envs.field_types import require
 from sf.envs.process_guards import keep_working_directory
+from sf.envs.teams import sides_of
 from sf.evaluation.pictures.stage import Projector, Screen
 from sf.evaluation.pictures.video import without_window
 from sf.tools.commands import cli
@@ -138,8 +139,8 @@ def _play(
     from sf.evaluation.pictures.stage import Stage  # noqa: PLC0415
     from sf.evaluation.play.episodes import Play  # noqa: PLC0415
 
-    # Everybody meets the next one, and each is each agent in turn.
-    lineups = (np.arange(flags.episodes)[:, None] + np.arange(group.spec.num_agents)) % len(players)  # [M, A]
+    # Everybody meets the next one, and each is each agent, or team, in turn.
+    lineups = (np.arange(flags.episodes)[:, None] + np.array(sides_of(group.spec))) % len(players)  # [M, A]
     play = Play(group, list(players.values()), lineups, range(num_envs), num_envs, flags.seed, flags.deterministic)
     stage = Stage(env, short_names(list(players)), lineups, num_envs, group.num_views)
     rate = group.pictures_per_s * flags.speed

@@ -191,14 +191,16 @@ def _against_random(score: Score) -> str:
     if not results:
         return ""
     seats: dict[str, list[Result]] = {"all": list(results)}
-    for result in sorted(results, key=lambda result: result.agent_idx):
-        seats.setdefault(str(result.agent_idx), []).append(result)
+    for result in sorted(results, key=lambda result: result.side_idx):
+        seats.setdefault(str(result.side_idx), []).append(result)
     rows = []
     for seat, of_seat in seats.items():
         won = win_rate(of_seat)
         assert won is not None
         rows.append((seat, *map(str, _counts(of_seat)), f"{won.mean:.1%}", interval_text(won, ".1%")))
-    counted = " Each agent of the policy is compared with each random one." * (score.num_agents > 2)
+    num_seats = len(seats) - 1
+    side = "agent" if num_seats == score.num_agents else "team"
+    counted = f" Each {side} of the policy is compared with each random one." * (num_seats > 2)
     return (
         f"```bash\n{score.command} --against random\n```\n\n"
         f"{len({result.match_idx for result in results})} matches against random moves, {_manner(score)}. A draw is "

@@ -115,11 +115,11 @@ def _run(flags: PsroFlags) -> None:
     require_outputs(flags.json, flags.png)
     config = flags.config
     spec = envs.describe(config.run.env, config.environment)
-    require_response(config, spec.num_agents, "sf-psro itself says whom a best response meets")
+    require_response(config, spec, "sf-psro itself says whom a best response meets")
     if not config.run.ends_by_steps:
         raise ValueError("train_for_env_steps is needed: it says how long a best response is trained")
-    if config.environment.share_reward:
-        raise ValueError("share_reward is true, so nobody wins what another one loses: leave it out")
+    if config.environment.share_reward == "all":
+        raise ValueError("share_reward is all, so nobody wins what another one loses: take team, or leave it out")
     if config.run.init_from is not None:
         raise ValueError(f"init_from is {config.run.init_from}: --warm_start says what a response begins with")
     directory = RunDir.at(config.run.train_dir, config.run.experiment_name).path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import Any
 
 from sf.config import Config
 from sf.config.flags.players import PlayersConfig
+from sf.envs import EnvSpec
 from sf.envs.errors import UsageError
 from sf.envs.field_types import require
+from sf.envs.teams import sides_of
 from sf.storage.run_dir import RunDir
 from sf.tools.commands import cli
 
-_OF_A_POOL = ("past_share", "players", "opponent_weights", "opponent_choice", "reference_ratings", "seats")
+_OF_A_POOL = ("past_share", "players", "opponent_weights", "opponent_choice", "reference_ratings", "seats", "mix_teams")
 _OF_SNAPSHOTS = ("snapshot_every_env_steps", "snapshot_at_win_rate")
 
 
@@ -29,12 +32,14 @@ def require_even(matches: int) -> None:
     require(matches % 2 == 0, f"matches is {matches}: an even number, so that both play each seat equally often")
 
 
-def require_response(config: Config, num_agents: int, whom_it_meets: str) -> None:
-    """Raises ValueError for an environment without two agents, and for flags that a response would not follow."""
+def require_response(config: Config, spec: EnvSpec, whom_it_meets: str) -> None:
+    """Raises ValueError for an environment without two agents, or two teams of the same size, and for flags that a
+    response would not follow."""
+    sizes = [*Counter(sides_of(spec)).values()]
     require(
-        num_agents == 2,
-        f"env is {config.run.env}, of {num_agents} agents: a response meets one opponent. sf-train --past_share trains "
-        "against past selves with any number",
+        len(sizes) == 2 and sizes[0] == sizes[1],
+        f"env is {config.run.env}, of {spec.num_agents} agents that are no two teams of one size: a response meets one "
+        "opponent, so name two --teams. sf-train --past_share trains against past selves with any number",
     )
     untouched = PlayersConfig()
     for name in (*_OF_A_POOL, *_OF_SNAPSHOTS):

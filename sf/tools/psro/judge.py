@@ -39,13 +39,18 @@ class NeverMetError(UsageError):
         )
 
 
-def matches_of(config: Config, players: Mapping[str, Contestant], num_matches: int, seed: int) -> EvaluationTask:
-    """Returns the task of matches among `players`, judged by the objective of `config`."""
+def matches_of(
+    config: Config, num_agents: int, players: Mapping[str, Contestant], num_matches: int, seed: int
+) -> EvaluationTask:
+    """Returns the task of matches of two sides among `players`, judged by the objective of `config`.
+
+    num_agents: of a match.
+    """
     return EvaluationTask(
         env=config.run.env,
         options=config.environment,
         players=players,
-        num_episodes=num_matches,
+        num_episodes=num_matches * num_agents // 2,
         objective=config.population.pbt_target_objective,
         seed=seed,
         device=resolve_device(config.run.device),
@@ -76,6 +81,8 @@ def judge_of(config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str
     utility = load(config.run.env, config.environment.kwargs, seed=0).game.get_type().utility.name
     if utility != "ZERO_SUM":
         raise UsageError(f"env is {config.run.env}, which is not a zero-sum game: sf-psro solves zero-sum games only")
+    if spec.num_agents > 2:  # what is computed exactly is of two players
+        return ByMatches(config, spec, num_matches, say)
     state_size = build_model(config.model, spec.obs_space, ActionSpec.of(spec.action_space)).state_size
     try:
         require_no_memory(state_size, "a best response")
@@ -124,6 +131,7 @@ class ByMatches:
         self._say = say
         self._num_matches = num_matches
         self._time_limit = spec.time_limit
+        self._num_agents = spec.num_agents
         self._random = Opponent(RANDOM, config.run.env, config.environment, spec.native_obs_space, spec.action_space)
 
     def payoffs(self, name: str, players: Mapping[str, Checkpoint | None], others: Sequence[str]) -> list[float]:
@@ -134,7 +142,7 @@ class ByMatches:
         for number, other in enumerate(others):
             seed = env_seed(self._config.run.seed, _SEED_KEY, len(others), number)
             both = {each: players[each] or self._random for each in (name, other)}
-            met = evaluate(matches_of(self._config, both, self._num_matches, seed), watch)
+            met = evaluate(matches_of(self._config, self._num_agents, both, self._num_matches, seed), watch)
             won, lost = met.score_against(0, 1), met.score_against(1, 0)
             if won is None or lost is None:
                 raise NeverMetError(self._config.run.env, (name, other))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sf.config import Config
+from sf.config.older import as_today
 from sf.envs import UsageError
 from sf.evaluation.play.named_checkpoint import require_known_code
 from sf.evaluation.play.opponents import RANDOM
@@ -134,6 +135,7 @@ class Search:
         return player if self._players[player] is None else str(self._directory / POLICIES / f"{player}.safetensors")
 
     def _require_same(self, there: Mapping[str, Any]) -> None:
+        there = as_today(there)
         for name, value in self._settings.items():
             if there.get(name, value) != value:  # an older search does not say everything
                 raise UsageError(

@@ -157,12 +157,11 @@ def test_chance_follows_from_the_seed_also_where_the_game_draws_it_itself(name: 
     assert name == "stones_and_gems" or not (first["observation"] == other["observation"]).all()
 
 
-def test_a_team_is_paid_together(pyspiel: Any) -> None:
+def test_a_game_pays_its_players_whatever_they_are_trained_on(pyspiel: Any) -> None:
     _, steps = play(_make("matrix_pd", share_reward=True), 30)
     _, alone = play(_make("matrix_pd"), 30)
     for step, unshared in zip(steps, alone, strict=True):
-        of_matches = unshared.result.reward.reshape(NUM_ENVS, 2).sum(axis=1)
-        assert step.result.reward.tolist() == np.repeat(of_matches, 2).tolist()
+        assert step.result.reward.tolist() == unshared.result.reward.tolist()
         assert [episode.episode_return for episode in step.episodes] == step.result.reward.tolist()
 
 

@@ -222,6 +222,19 @@ def test_policies_meet_all_others_and_themselves_only_where_there_are_too_few():
     assert len(teams) == 6  # all ways to split four agents
 
 
+def test_whole_teams_swap_places():
+    sides = (0, 1, 0, 1)
+    lineups = make_lineups(2, 4, 40, seed=0, sides=sides)
+    assert lineups.shape == (20, 4)  # each policy has two agents of each match
+    assert sorted(set(map(tuple, lineups.tolist()))) == [(0, 1, 0, 1), (1, 0, 1, 0)]
+    assert lineups[:, 0].sum() == 10
+    of_three = make_lineups(3, 4, 200, seed=0, sides=sides)
+    assert (of_three[:, :2] == of_three[:, 2:]).all()
+    assert {tuple(lineup) for lineup in of_three[:, :2].tolist()} == {
+        (i, j) for i in range(3) for j in range(3) if i != j
+    }
+
+
 def test_short_episodes_count_no_more_than_long_ones():
     policy = TorchPolicy(untrained("lengths"), "test")
     played = play_all(make_play("lengths", 4, [policy], make_lineups(1, 1, 10, seed=0)))
@@ -300,6 +313,24 @@ def test_a_match_has_a_score_against_each_opponent():
     assert (nothing.statistics(0), nothing.score_of(0), nothing.score_against(0, 1)) == ({}, None, None)
 
 
+def test_a_match_of_teams_has_a_score_for_each():
+    options = EnvOptions(env_kwargs='{"num_agents": 4}', teams=[["agent_[03]"], ["agent_[12]"]])
+    policies = {name: untrained("toy_match_counting", seed=i) for i, name in enumerate("ab")}
+    asked = task("toy_match_counting", players=policies, options=options, num_episodes=20, num_workers=1)
+    evaluation = evaluate(asked)
+    matches = evaluation.scores_of_matches()
+    assert len(matches) == 10
+    for match_idx, sides in matches.items():
+        own = [each for each in evaluation.episodes if each.match_idx == match_idx]
+        assert sorted(policy for policy, _ in sides.values()) == [0, 1]
+        for side, members in enumerate([(0, 3), (1, 2)]):
+            of_side = [each for each in own if each.agent_idx in members]
+            assert {each.policy_idx for each in of_side} == {sides[side][0]}
+            assert sides[side][1] == sum(each.episode_return for each in of_side)
+    assert evaluation.win_rate(0, 1).num == 10
+    assert evaluation.score_against(0, 1).num == 10
+
+
 def test_a_match_whose_environment_failed_is_played_again():
     kwargs = json.dumps({"faults": ["raise"], "probability": 0.02})
     evaluation = evaluate(task("toy_faulty", options=EnvOptions(env_kwargs=kwargs), num_episodes=20))
@@ -323,7 +354,7 @@ def test_what_had_ended_of_a_match_whose_environment_failed_does_not_count():
     assert [(each.match_idx, each.policy_idx) for each in evaluation.episodes] == [(0, 0), (0, 1)]
     # Nor in the evaluations of a run.
     config = Config().replace(env="breaks", eval_episodes=4, eval_num_envs=2)
-    args = SimpleNamespace(config=config, num_agents=2, counters=SimpleNamespace(working=lambda: None))
+    args = SimpleNamespace(config=config, sides=(0, 1), counters=SimpleNamespace(working=lambda: None))
     saved = untrained("breaks")
     Breaks.num_made = 0
     evaluation = evaluator._play(args, [saved])

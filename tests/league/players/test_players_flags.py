@@ -75,6 +75,16 @@ def test_players_have_seats_for_each_policy_and_a_mixture_one_for_each_player():
     assert make_plan(Config().replace(env="toy_match_rps")).num_seats == 0
 
 
+def test_a_league_is_of_teams_of_one_size_unless_they_are_mixed():
+    four = Config().replace(**{**DUEL, "env": "toy_match_counting", "env_kwargs": '{"num_agents": 4}'})
+    assert make_plan(four.replace(teams=[["agent_[03]"], ["agent_[12]"]])).sides == (0, 1, 1, 0)
+    uneven = four.replace(teams=[["agent_0"], ["agent_[123]"]])
+    with pytest.raises(ValueError, match=r"past_share .*mix_teams"):
+        make_plan(uneven)
+    assert make_plan(uneven.replace(mix_teams=True)).sides == (0, 1, 2, 3)
+    assert make_plan(uneven.replace(past_share=0.0)).sides == (0, 1, 1, 1)
+
+
 def test_a_player_whose_original_is_gone_is_the_copy_in_the_directory_of_the_run(tmp_path, capsys):
     original, name = tmp_path / "runs" / "good.safetensors", "runs_good"
     flags = {**DUEL, "players": (str(original),), "train_dir": str(tmp_path), "experiment": "run"}

@@ -233,6 +233,19 @@ def test_runs_meet_in_a_window(runs, monkeypatch, sf_enjoy):
     assert who["match 1, agent 1"] != who["match 1, agent 2"] == who["match 2, agent 1"]
 
 
+@pytest.mark.usefixtures("dummy_screen")
+def test_opponents_play_whole_teams(tmp_path, monkeypatch, sf_enjoy):
+    policy = tmp_path / "policy.safetensors"
+    four = {"env_kwargs": '{"num_agents": 4}', "teams": '[["agent_[03]"], ["agent_[12]"]]'}
+    checkpoint.write(policy, untrained("toy_match_counting", **four))
+    monkeypatch.setattr(enjoy, "_HOLD_S", 0.1)
+    status, out, err = sf_enjoy(policy, "--against", "random", "--episodes", 2, "--speed", 100, "--fps", 60)
+    assert (status, err) == (0, "")
+    who = dict(re.findall(r"(match \d, agent \d) \((\w+)\)", out))
+    by_match = [[who[f"match {match}, agent {agent}"] for agent in (1, 2, 3, 4)] for match in (1, 2)]
+    assert by_match == [["policy", "random", "random", "policy"], ["random", "policy", "policy", "random"]]
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

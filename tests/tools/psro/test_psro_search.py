@@ -8,6 +8,8 @@ import yaml
 from sf.config import Config
 from sf.config.older import BEFORE_THE_FLAG
 from sf.envs import UsageError
+from sf.evaluation.play.episodes import Played
+from sf.evaluation.results import Evaluation
 from sf.storage import checkpoint, text_files
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
@@ -195,8 +197,10 @@ KUHN = "--env openspiel:kuhn_poker"
         (f"{KUHN} --async_rl false", "async_rl is false"),
         (f"{KUHN} --snapshot_every_env_steps 9", "snapshot_every_env_steps is 9"),
         (f"{KUHN} --png a.txt", "png is a.txt"),
+        ('--env toy_match_counting --env_kwargs {"num_agents":4}', "env is toy_match_counting, of 4 agents"),
+        (f"{KUHN} --mix_teams true", "mix_teams is True"),
         ("--env openspiel:coop_box_pushing", "env is openspiel:coop_box_pushing"),
-        ("--env toy_match_rps --share_reward true", "share_reward is true"),
+        ("--env toy_match_rps --share_reward true", "share_reward is all"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(words, message, tmp_path, status_of, capsys):
@@ -277,3 +281,18 @@ def test_code_that_a_response_names_is_not_run_unasked(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"theirs:Encoder.* --trust true"):
         command._of_the_responses(args)
     assert command._of_the_responses([*args, "--trust", "true"])["encoder"] == "theirs:Encoder"
+
+
+def test_two_teams_and_a_shared_reward_of_a_team_are_searched(tmp_path, trained, monkeypatch, status_of):
+    monkeypatch.setattr(command, "_line", lambda iteration: "")
+    tasks = []
+
+    def evaluated(task, on_progress):
+        tasks.append(task)
+        return Evaluation("return", [Played(0, 0, 0, 1.0, 1, 1, {}), Played(0, 1, 1, 0.0, 1, 1, {})])
+
+    monkeypatch.setattr(judge, "evaluate", evaluated)
+    words = ["--env", "toy_match_counting", "--env_kwargs", '{"num_agents": 4}', "--share_reward", "team"]
+    words += ["--teams", '[["agent_[01]"], ["agent_[23]"]]', "--train_dir", str(tmp_path), "--experiment", "search"]
+    assert status_of(command.main, *words, "--iterations", "1", "--matches", "6") == 0
+    assert [task.num_episodes for task in tasks] == [12]  # six matches, in which each plays two of four agents

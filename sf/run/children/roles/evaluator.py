@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sf.envs.custom.given import given_env
+from sf.envs.teams import sides_of
 from sf.evaluation.evaluator import EvaluatorArgs, evaluator
 from sf.run.children.roles.role import Role, Start
 from sf.run.children.servers import NETWORKS
@@ -15,7 +16,7 @@ def _evaluator_arguments(start: Start) -> EvaluatorArgs:
     return EvaluatorArgs(
         config=memory.plan.config,
         given_env=given_env(memory.plan.config.run.env),
-        num_agents=memory.plan.spec.num_agents,
+        sides=sides_of(memory.plan.spec),
         recoveries=memory.recoveries,
         checkpoints=[memory.checkpoints_of(policy_id) for policy_id in range(memory.plan.num_policies)],
         videos=memory.videos,

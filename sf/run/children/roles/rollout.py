@@ -43,6 +43,7 @@ def _rollout_arguments(start: Start) -> RolloutWorkerArgs:
             past_share=config.players.past_share,
             waits_for_players=config.players.waits_for_players,
             targets=plan.targets,
+            sides=plan.sides,
         ),
         action_space=plan.spec.action_space,
         objective=config.population.pbt_target_objective,

@@ -22,12 +22,13 @@ from sf.envs import ActionSpec, EnvOptions, Episode, StepResult
 from sf.envs.errors import EnvError
 from sf.envs.groups.finite import float_keys, require_finite_obs, require_finite_rewards
 from sf.envs.groups.old_api import OldApiEnv
-from sf.envs.groups.teams import SharedReward, Team
+from sf.envs.groups.tuple_agents import Team
 from sf.envs.groups.turns import TurnsTogether
 from sf.envs.process_guards import keep_standard_streams, keep_working_directory
 from sf.envs.remarks import handed_to
 from sf.envs.spaces.actions import ACTION_MASK, random_actions
 from sf.envs.spaces.observations import obs_arrays
+from sf.envs.teams import team_texts
 from sf.metrics.display.console import OutputConsole
 from sf.metrics.readable import up_to
 from sf.system.machine.cores import PinnedCores, usable_cores
@@ -47,7 +48,6 @@ _ADAPTED = {
     OldApiEnv.__name__: "the API of gym before 0.26, or no class of Gymnasium: called as one of Gymnasium",
     Team.__name__: "Tuples with a part for each agent: agents of a match",
     TurnsTogether.__name__: "agents that take turns: all of them step, and the others are masked",
-    SharedReward.__name__: "each agent is paid the sum of all rewards",
 }
 
 
@@ -113,6 +113,8 @@ class Page:
         yield "policy sees", obs_text(spec.obs_space.spaces)
         yield "action", action_text(spec.action_space)
         yield "agents", str(spec.num_agents)
+        if spec.teams:
+            yield "teams", " against ".join(team_texts(spec))
         yield "frameskip", str(spec.frameskip)
         yield "preset", self.described.preset or "-"
         if spec.layers:

@@ -41,12 +41,21 @@ def test_agents_bots_wad_and_map_can_be_chosen():
     assert match_setup("doom_duel", EnvOptions(doom_wad="cig.wad")).map_name == "MAP02"
 
 
+def test_teams_are_of_one_size_and_no_bot_takes_a_place_in_them():
+    spec = describe("doom_deathmatch", EnvOptions(doom_num_agents=6, doom_teams=3))
+    assert (spec.teams, spec.bots) == ((0, 0, 1, 1, 2, 2), {})
+    assert describe("doom_deathmatch", EnvOptions()).teams == ()
+
+
 @pytest.mark.parametrize(
     ("env_id", "flags"),
     [
         ("doom_duel", {"doom_num_agents": 3}),
         ("doom_duel", {"doom_num_bots": 1}),
         ("doom_deathmatch", {"doom_num_agents": 9, "doom_num_bots": 8}),
+        ("doom_deathmatch", {"doom_teams": 3}),  # of four agents
+        ("doom_deathmatch", {"doom_teams": 2, "doom_num_bots": 2}),
+        ("doom_deathmatch", {"doom_teams": 1}),
         ("doom_duel", {"doom_map": "map03"}),
         ("doom_duel", {"doom_wad": "basic.wad"}),  # nowhere to start from
         ("doom_deathmatch", {"doom_num_agents": 3, "doom_wad": "multi_duel.wad"}),  # two places

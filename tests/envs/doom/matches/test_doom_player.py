@@ -62,6 +62,16 @@ def test_a_win_is_more_frags_than_everybody_else(frags, win, tie):
     assert played.stats(winning_is_objective=False)["true_objective"] == frags[0]
 
 
+@pytest.mark.parametrize(
+    ("frags", "win", "tie"), [((0, 5, 1, 3), 1, 0), ((4, 0, 3, 2), 0, 0), ((4, 0, 3, 1), 0, 1), ((9, -9, 1, 0), 0, 0)]
+)
+def test_a_team_wins_by_the_frags_of_its_members(frags, win, tie):
+    played = Played(frags=(0, 0, 0, 0))
+    played.step(frags=frags)
+    stats = played.player.episode(0, 1, 2, True, {0: 0, 1: 0, 2: 1, 3: 1}).stats
+    assert (stats["win"], stats["tie"], stats["true_objective"], stats["frags"]) == (win, tie, win, frags[0])
+
+
 def test_the_frags_of_a_player_are_found_by_its_number():
     played = Played(frags=(0, 0, 0), number=2)
     played.step(frags=(1, 2, 6))

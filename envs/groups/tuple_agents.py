@@ -1,4 +1,4 @@
-"""Several agents in the manner of Gymnasium, as agents of a match; and agents that are paid together.
+"""Several agents in the manner of Gymnasium, as agents of a match.
 
 Some packages have no class for several agents: their environment is one of Gymnasium whose observations and actions are
 Tuples with a part for each agent, and whose rewards are a list.
@@ -13,7 +13,6 @@ import gymnasium as gym
 import numpy as np
 
 from sf.envs.groups import calls
-from sf.envs.groups.parallel import ParallelEnv
 from sf.envs.spaces.actions import ActionSpec, decoder, without_multi_binary
 
 
@@ -109,25 +108,6 @@ def _is_listed(env: Any) -> bool:
 def team_of(env: Any) -> Team:
     """Returns the agents of an environment for which `is_team` is true."""
     return ListedTeam(env) if _is_listed(env) else Team(env)
-
-
-class SharedReward:
-    """A `ParallelEnv` that pays each agent the sum of the rewards of all."""
-
-    def __init__(self, env: ParallelEnv, env_id: str) -> None:
-        """env_id: what sentences call the environment."""
-        self._env = env
-        self._env_id = env_id
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._env, name)
-
-    def step(self, actions: dict[Any, Any]) -> Any:
-        obs, rewards, *rest = self._env.step(actions)
-        if not isinstance(rewards, Mapping):  # the group says it
-            return obs, rewards, *rest
-        total = sum(calls.reward(self._env_id, reward) for reward in rewards.values())
-        return obs, dict.fromkeys(rewards, total), *rest
 
 
 def _first_action(space: gym.Space) -> Any:
