@@ -57,6 +57,9 @@ class EnvSpec:
     # Players of the simulator itself that can take the place of an agent, by name: where the first discrete action of
     # an agent is this number, which is negative, that bot acts in this step.
     bots: Mapping[str, int] = field(default_factory=dict, compare=False)
+    kinds: tuple[int, ...] = field(default=(), compare=False)  # [A] see `sf.envs.groups.kinds`; (): all are alike
+    # What agents of each kind see and do in the environment itself, [K]; (): all are alike.
+    own_spaces: tuple[tuple[gym.Space, gym.Space], ...] = field(default=(), compare=False)
 
     @property
     def native_obs_space(self) -> gym.Space:

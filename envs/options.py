@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from sf.envs.atari.options import AtariOptions
 from sf.envs.doom.options import DoomOptions
@@ -41,6 +41,10 @@ class SharedOptions:
     share_reward: bool = False
     """Pay each agent the sum of the rewards of all agents: for agents that play as one team. It applies to environments
     of several agents with PettingZoo's API, with Gymnasium's and a list of rewards, or of OpenSpiel."""
+
+    show_agent: bool | Literal["auto"] = "auto"
+    """Show each agent its index among the agents of its environment, as the observation agent_index (one-hot). auto:
+    where the spaces of agents differ."""
 
     def check(self) -> None:
         """Raises UsageError for a value that cannot be."""

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sf.envs.agent_index import IndexedGroup, is_shown, with_index
 from sf.envs.atari.family import ATARI
 from sf.envs.custom.given import GIVEN, give, importable_name, require_factory
 from sf.envs.custom.module import MODULE
@@ -61,7 +62,8 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     raises as it is made.
     """
     with keep_working_directory(), keep_default_dtype(), keep_standard_streams(), call_of(env_id, "its set-up"):
-        return _entry(env_id, options).describe(env_id, options)
+        spec = _entry(env_id, options).describe(env_id, options)
+    return with_index(spec) if is_shown(env_id, spec, options) else spec
 
 
 def symmetries(env_id: str, options: EnvOptions) -> list[Symmetry]:
@@ -81,7 +83,8 @@ def make_group(
     """
     with call_of(env_id, "its set-up"):
         make = _entry(env_id, options).make_group
-        return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx, core=core)
+        group = make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx, core=core)
+    return IndexedGroup(group) if is_shown(env_id, group.spec, options) else group
 
 
 def make_rendered_group(
@@ -95,7 +98,8 @@ def make_rendered_group(
         make = _entry(env_id, options).make_rendered_group
         if make is None:
             raise UsageError(f"env {env_id!r} cannot be drawn: give it, or its family, a make_rendered_group")
-        return make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx)
+        group = make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx)
+    return IndexedGroup(group) if is_shown(env_id, group.spec, options) else group
 
 
 def require_name(env_id: str) -> None:

@@ -11,15 +11,17 @@ from collections.abc import Mapping
 from typing import NamedTuple, cast
 
 import gymnasium as gym
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from sf.config import ModelConfig
 from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
-from sf.envs.spaces.actions import ActionSpec
+from sf.envs.spaces.actions import MASKS, ActionSpec
+from sf.envs.spaces.identity import Identity
 from sf.envs.spaces.observations import is_image
-from sf.model.distributions import ACTION_MASK, ActionMask
+from sf.model.distributions import ActionMask, ContinuousMask
 from sf.model.encoders.blocks import Convolutional, in_parts
 from sf.model.encoders.choice import NOT_NORMALISED, build_encoder, encoder_names
 from sf.model.layers import activation, compute_dtype, orthogonal
@@ -65,12 +67,14 @@ class ActorCritic(nn.Module):
         super().__init__()
         boxes = cast("dict[str, gym.spaces.Box]", dict(obs_space.items()))
         self._action_mask = ActionMask(obs_space, action_spec)
-        boxes.pop(ACTION_MASK, None)  # what is allowed is no input: the rest of the observation says why
+        self._continuous_mask = ContinuousMask(obs_space)
+        for mask in MASKS:  # what is allowed is no input: the rest of the observation says why
+            boxes.pop(mask, None)
         if config.critic_clock is True:
             boxes.pop(CLOCK, None)
         _require_something_to_see(obs_space, boxes)
         encoders = encoder_names(config.encoder, boxes, config.any_planes, config.float_planes)
-        numbers = {key: box for key, box in boxes.items() if encoders[key] not in NOT_NORMALISED}
+        numbers = {key: box for key, box in boxes.items() if not _stays_as_it_is(box, encoders[key])}
         self.obs_norm = ObsNormalizer(numbers if config.normalize_input else {})
         self.trunk = _Trunk(config, boxes, encoders)
         self.state_size = self.trunk.state_size
@@ -130,7 +134,11 @@ class ActorCritic(nn.Module):
                 logits = self._action_mask(params[:, : self._num_logits], obs)
                 params = torch.cat((logits, params[:, self._num_logits :]), dim=-1)
             if len(self.log_stddev):
-                params = torch.cat((params, self.log_stddev.expand(params.shape[0], -1)), dim=-1)
+                log_stddev = self.log_stddev.expand(params.shape[0], -1)
+                if self._continuous_mask.is_there:
+                    mean, log_stddev = self._continuous_mask(params[:, self._num_logits :], log_stddev, obs)
+                    params = torch.cat((params[:, : self._num_logits], mean), dim=-1)
+                params = torch.cat((params, log_stddev), dim=-1)
             critic = critic.to(dtype)
             if self.critic_clock is not None:
                 critic = self.critic_clock(critic, obs)
@@ -145,6 +153,11 @@ def _require_something_to_see(obs_space: gym.spaces.Dict, boxes: Mapping[str, gy
             f"the observation has only {' and '.join(map(repr, names))}, which gives the network no number to read: "
             "add what the choice of an action depends on"
         )
+
+
+def _stays_as_it_is(box: gym.spaces.Box, encoder: str) -> bool:
+    """Returns whether an observation is not normalised."""
+    return isinstance(box, Identity) or encoder in NOT_NORMALISED
 
 
 def _initial_log_stddev(config: ModelConfig, num_continuous: int) -> nn.Parameter:
@@ -194,16 +207,30 @@ class _Trunk(nn.Module):
 
 
 class _Tower(nn.Module):
-    """An encoder for each observation, side by side, and the core."""
+    """An encoder for each observation, side by side, and the core.
+
+    An `Identity` is one more input of each encoder of vectors. Without one, a layer joins it with all features.
+    """
 
     def __init__(self, config: ModelConfig, boxes: dict[str, gym.spaces.Box], names: dict[str, str]) -> None:
         """names: of the encoder of each observation."""
         super().__init__()
         self.as_they_are = {key for key, box in boxes.items() if is_image(box) or names[key] == "symbols"}
-        encoders = {key: build_encoder(names[key], box, config) for key, box in boxes.items()}
+        identities = {key: box for key, box in boxes.items() if isinstance(box, Identity)}
+        if len(identities) == len(boxes):  # nothing to join them with
+            identities = {}
+        self.identities, num_identities = list(identities), sum(box.shape[0] for box in identities.values())
+        boxes = {key: box for key, box in boxes.items() if key not in identities}
+        self.joined = {key for key, box in boxes.items() if identities and names[key] == "mlp" and not is_image(box)}
+        spaces = {key: _widened(box, num_identities) if key in self.joined else box for key, box in boxes.items()}
+        encoders = {key: build_encoder(names[key], space, config) for key, space in spaces.items()}
         # Not a ModuleDict: it does not take every key (some are names of its methods).
         self.keys, self.encoders = list(encoders), nn.ModuleList(encoders.values())
         self.out_size: int = sum(encoder.out_size for encoder in encoders.values())
+        self.join: nn.Sequential | None = None
+        if identities and not self.joined:
+            layer = orthogonal(nn.Linear(self.out_size + num_identities, self.out_size))
+            self.join = nn.Sequential(layer, activation(config.nonlinearity))
         self.core: GRU | LSTM | None = None
         if config.core != "none":
             self.core = (GRU if config.core == "gru" else LSTM)(self.out_size, config.rnn_size)
@@ -220,12 +247,23 @@ class _Tower(nn.Module):
 
     def encode(self, obs: Mapping[str, Tensor]) -> Tensor:
         features = []
+        who = torch.cat([obs[key] for key in self.identities], dim=-1) if self.identities else None  # [N, identities]
         for key, encoder in zip(self.keys, self.encoders, strict=True):
             x, weight = obs[key], next(encoder.parameters(), None)
             if key not in self.as_they_are and weight is not None:
                 x = x.to(compute_dtype(weight))
+            if who is not None and key in self.joined:
+                x = torch.cat((x.flatten(1), who.to(x.dtype)), dim=-1)
             features.append(encoder(x) if isinstance(encoder, Convolutional) else in_parts(encoder, x))
+        if self.join is not None and who is not None:
+            dtype = compute_dtype(next(self.join.parameters()))
+            return self.join(torch.cat([part.to(dtype) for part in (*features, who)], dim=-1))
         return features[0] if len(features) == 1 else torch.cat(features, dim=-1)
+
+
+def _widened(box: gym.spaces.Box, num_more: int) -> gym.spaces.Box:
+    """Returns the space of a flat observation with more numbers behind it."""
+    return gym.spaces.Box(-math.inf, math.inf, (math.prod(box.shape) + num_more,), np.float32)
 
 
 class CriticClock(nn.Module):
