@@ -47,7 +47,8 @@ class IndexedGroup:
         self._group: EnvGroup = group
         self.spec = with_index(group.spec)
         self.num_actors = group.num_actors
-        self._indices = np.eye(self.spec.num_agents, dtype=np.float32)  # [A, A]
+        num_agents = self.spec.num_agents
+        self._indices = [*np.tile(np.eye(num_agents, dtype=np.float32), (self.num_actors // num_agents, 1))]  # [N, A]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._group, name)
@@ -62,5 +63,5 @@ class IndexedGroup:
         return episodes
 
     def _write(self, obs: ObsRows) -> None:
-        for n, row in enumerate(obs[AGENT_INDEX]):
-            row[...] = self._indices[n % self.spec.num_agents]
+        for row, index in zip(obs[AGENT_INDEX], self._indices, strict=True):
+            row[...] = index

@@ -70,8 +70,8 @@ def _bounds(box: gym.spaces.Box | None, shape: tuple[int, ...], dtype: np.dtype)
 class Actions(NamedTuple):
     """The flat actions of a kind.
 
-    is_discrete: whether all of its heads are of a Discrete. heads: see `sf.envs.spaces.actions`. low, high: [C] float32,
-    of the continuous numbers; NaN for those that are rounded to integers.
+    is_discrete: whether all of its heads are of a Discrete. heads: see `sf.envs.spaces.actions`. low, high: of the
+    continuous numbers, [C] float32; NaN for those that are rounded to integers.
     """
 
     is_discrete: bool

@@ -10,7 +10,7 @@ import numpy as np
 LENGTH = 5
 
 
-def box(*shape: int, low: float = -1000.0, high: float = 1000.0) -> gym.spaces.Box:
+def box(*shape: int, low: float = -1e6, high: float = 1e6) -> gym.spaces.Box:
     return gym.spaces.Box(low, high, shape, np.float32)
 
 
