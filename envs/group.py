@@ -61,6 +61,9 @@ class EnvSpec:
     bots: Mapping[str, int] = field(default_factory=dict, compare=False)
     agents: tuple[str, ...] = field(default=(), compare=False)  # names of the agents; (): see `sf.envs.teams`
     teams: tuple[int, ...] = field(default=(), compare=False)  # [A] of the agents, from 0; (): not known
+    kinds: tuple[int, ...] = field(default=(), compare=False)  # [A] see `sf.envs.groups.kinds`; (): all are alike
+    # What agents of each kind see and do in the environment itself, [K]; (): all are alike.
+    own_spaces: tuple[tuple[gym.Space, gym.Space], ...] = field(default=(), compare=False)
 
     @property
     def actor_obs_space(self) -> gym.spaces.Dict:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from sf.envs.atari.options import AtariOptions
 from sf.envs.doom.options import DoomOptions
@@ -38,6 +38,10 @@ class SharedOptions:
     strict_spaces: bool = False
     """Treat an observation outside the bounds of its Box as an error, checked at every step. false: check one
     observation in 127, report it once, and train on."""
+
+    show_agent: bool | Literal["auto"] = "auto"
+    """Show each agent its index among the agents of its environment, as the observation agent_index (one-hot). auto:
+    where the spaces of agents differ."""
 
     def check(self) -> None:
         """Raises UsageError for a value that cannot be."""

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sf.envs.agent_index import IndexedGroup, is_shown, with_index
 from sf.envs.atari.family import ATARI
 from sf.envs.custom.given import GIVEN, give, importable_name, require_factory
 from sf.envs.custom.module import MODULE
@@ -64,7 +65,7 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     with keep_working_directory(), keep_default_dtype(), keep_standard_streams(), call_of(env_id, "its set-up"):
         spec = with_teams(env_id, _entry(env_id, options).describe(env_id, options), options)
         require_teams_for_rewards(env_id, spec, options)
-        return spec
+    return with_index(spec) if is_shown(env_id, spec, options) else spec
 
 
 def symmetries(env_id: str, options: EnvOptions) -> list[Symmetry]:
@@ -87,7 +88,7 @@ def make_group(
         group = make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx, core=core)
         if options.teams is not None:
             group.spec = with_teams(env_id, group.spec, options)
-        return group
+    return IndexedGroup(group) if is_shown(env_id, group.spec, options) else group
 
 
 def make_rendered_group(
@@ -104,7 +105,7 @@ def make_rendered_group(
         group = make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx)
         if options.teams is not None:
             group.spec = with_teams(env_id, group.spec, options)
-        return group
+    return IndexedGroup(group) if is_shown(env_id, group.spec, options) else group
 
 
 def require_name(env_id: str) -> None:

@@ -17,10 +17,9 @@ import numpy as np
 from sf.envs.errors import ApiError, UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult, finished_episode
 from sf.envs.groups import calls
+from sf.envs.groups.kinds import AgentSpaces
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.action_names import action_names
-from sf.envs.spaces.actions import decoder, supported_action_space
-from sf.envs.spaces.observations import LOOK_EVERY, ObsWriter
 from sf.envs.teams import teams_of_package
 from sf.envs.wrappers.layers import has_own_time_limit, layers
 
@@ -80,7 +79,7 @@ class ParallelGroup:
         """frameskip: how often each action is repeated; the rewards of the repetitions are added up. Where an agent
             leaves or comes back, the repetitions of its match end: another action has to be chosen.
 
-        Raises UsageError for spaces that are not supported or not the same for all agents.
+        Raises UsageError for spaces that are not supported, or that one policy cannot play together.
         """
         self._env_id = env_id
         self._envs = list(envs)
@@ -92,24 +91,24 @@ class ParallelGroup:
                     f"{env_id}: `possible_agents` is {others} of one environment, and {self._agents} of another: list "
                     "the same agents each time that it is made"
                 )
-        obs_space, action_space = _common_spaces(env_id, envs[0], self._agents)
-        self._writer = ObsWriter(env_id, obs_space, strict_spaces, LOOK_EVERY)
-        action_space = supported_action_space(env_id, action_space)
-        self._decode = decoder(action_space)
+        spaces = AgentSpaces.of(env_id, envs[0], self._agents, strict_spaces)
+        self._kind_of = spaces.of_agents  # [A]
         names = tuple(map(str, self._agents))
         self.spec = EnvSpec(
-            self._writer.space,
-            action_space,
+            spaces.obs,
+            spaces.action,
             num_agents=len(self._agents),
             frameskip=frameskip,
             has_own_time_limit=has_own_time_limit(self._envs[0]),
             can_cut=True,
-            env_obs_space=self._writer.env_space,
+            env_obs_space=spaces.env_obs,
             layers=layers(self._envs[0]),
-            action_names=action_names(self._envs[0], action_space),
+            action_names=action_names(self._envs[0], spaces.action),
             state_space=calls.state_space(env_id, self._envs[0]),
             agents=names,
             teams=teams_of_package(self._envs[0], names),
+            kinds=spaces.numbers,
+            own_spaces=spaces.own,
         )
         self.num_actors = len(envs) * len(self._agents)
         self._seeds = [env_seed(seed, first_env_idx + m) for m in range(len(envs))]
@@ -121,7 +120,7 @@ class ParallelGroup:
     def reset(self, obs: ObsRows) -> None:
         for m in range(len(self._envs)):
             for n in self._start_match(m, obs, seed=self._seeds[m]):
-                self._writer.check_bounds(obs, n)
+                self._kind_of[n % len(self._agents)].check_bounds(obs, n)
 
     def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
         episodes = []
@@ -152,7 +151,8 @@ class ParallelGroup:
         self, m: int, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult
     ) -> list[Episode]:
         played = self._playing[m]
-        actions = {agent: self._decode(discrete[n], continuous[n]) for agent, n in played.items()}
+        kind_of, first = self._kind_of, m * len(self._agents)
+        actions = {agent: kind_of[n - first].decode(discrete[n], continuous[n]) for agent, n in played.items()}
         next_obs, rewards, terminations, infos = self._act(m, actions)
         playing = self._playing[m] = self._who_plays(m)
         episodes = []
@@ -225,9 +225,9 @@ class ParallelGroup:
 
     def _show(self, m: int, next_obs: _ByAgent, agents: Collection[Any], obs: ObsRows) -> None:
         """Write the observations of these agents, and zeros for all others of the match."""
-        for n, agent in enumerate(self._agents, m * len(self._agents)):
+        for n, (agent, kind) in enumerate(zip(self._agents, self._kind_of, strict=True), m * len(self._agents)):
             if agent in agents:
-                self._writer.write(self._of(agent, next_obs, "observation"), obs, n)
+                kind.write(self._of(agent, next_obs, "observation"), obs, n)
             else:
                 for key in self.spec.obs_space:
                     obs[key][n][...] = 0
@@ -252,23 +252,3 @@ class ParallelGroup:
     def _begin_episodes(self, actors: Sequence[int]) -> None:
         for n in actors:
             self._return[n], self._num_steps[n], self._num_frames[n] = 0.0, 0, 0
-
-
-def _common_spaces(env_id: str, env: ParallelEnv, agents: Sequence[Any]) -> tuple[gym.Space, gym.Space]:
-    """Returns the observation and the action space of every agent. Raises UsageError where they differ."""
-    spaces = []
-    for name, wrapper in (
-        ("observation", "supersuit.pad_observations_v0"),
-        ("action", "supersuit.pad_action_space_v0"),
-    ):
-        space = calls.space(env_id, env, f"{name}_space", agents[0])
-        for agent in agents[1:]:
-            other = calls.space(env_id, env, f"{name}_space", agent)
-            if other != space:
-                raise UsageError(
-                    f"{env_id}: the {name} spaces of agents {agents[0]!r} and {agent!r} differ ({space} and "
-                    f"{other}): make them one with a wrapper such as {wrapper}"
-                )
-        spaces.append(space)
-    obs_space, action_space = spaces
-    return obs_space, action_space

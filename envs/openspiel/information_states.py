@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
 
+from sf.envs.agent_index import AGENT_INDEX
 from sf.envs.errors import UsageError
 from sf.envs.openspiel.games import TensorGame, load
 from sf.envs.openspiel.group import OBSERVATION
@@ -97,7 +98,11 @@ def find(env_id: str, options: EnvOptions) -> InformationStates:
         raise UsageError(f"exploitability: {env_id} {refusal}")
     if options.share_reward == "all":
         raise UsageError("exploitability: share_reward is all, which makes another game than OpenSpiel measures")
-    return _Walk(env_id, tensor_game).found()
+    states = _Walk(env_id, tensor_game).found()
+    if options.show_agent is not True:
+        return states
+    indices = np.eye(states.num_players, dtype=np.float32)
+    return replace(states, obs={**states.obs, AGENT_INDEX: indices[states.player]})
 
 
 def _refusal(game: Any) -> str | None:

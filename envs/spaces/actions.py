@@ -5,6 +5,7 @@ The policy writes `discrete` [N, D] and `continuous` [N, C]; an environment read
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,9 +14,16 @@ import gymnasium as gym
 import numpy as np
 
 from sf.envs.errors import UsageError
+from sf.envs.spaces.partial_box import PartialBox
 
 ACTION_MASK = "action_mask"
 """The key of an observation that says which choices are allowed: see `sf.model.distributions`."""
+
+CONTINUOUS_MASK = "continuous_mask"
+"""The key of an observation that says which continuous numbers an agent has, where agents differ in that: [C] int8."""
+
+MASKS = (ACTION_MASK, CONTINUOUS_MASK)
+"""The observations that no network sees."""
 
 MOST_CHOICES = 1_000_000  # of all heads: a batch of 2,048 has eight gigabytes of logits then
 MOST_CHOICES_OF_INTEGER = 256  # of a Box: all values of a byte
@@ -28,10 +36,12 @@ class ActionSpec:
     discrete_sizes: number of choices of each independent categorical head, in the order of the space.
     num_continuous: how many real numbers follow. A policy samples them around [-1, 1]; `decoder` maps that range
         to `middle_range` of a Box.
+    is_partial: whether some agents have only a part of the real numbers, see `CONTINUOUS_MASK`.
     """
 
     discrete_sizes: tuple[int, ...]
     num_continuous: int
+    is_partial: bool = False
 
     @classmethod
     def of(cls, space: gym.Space) -> ActionSpec:
@@ -39,7 +49,9 @@ class ActionSpec:
         nothing to choose, or too much."""
         sizes: list[int] = []
         num_continuous = 0
+        is_partial = False
         for leaf in leaves(space):
+            is_partial |= isinstance(leaf, PartialBox)
             leaf_heads = heads(leaf)
             if leaf_heads is None:
                 num_continuous += int(np.prod(leaf.shape or ()))
@@ -53,7 +65,7 @@ class ActionSpec:
                 f"most {MOST_CHOICES:,}; a wrapper of the environment can split one choice into several, as a "
                 "MultiDiscrete, or make it a Box"
             )
-        return cls(tuple(sizes), num_continuous)
+        return cls(tuple(sizes), num_continuous, is_partial)
 
 
 class Heads(NamedTuple):
@@ -108,6 +120,21 @@ def heads(leaf: gym.Space) -> Heads | None:
     if low.size == 0 or (high - low >= MOST_CHOICES_OF_INTEGER).any():
         return None
     return Heads((high - low).astype(np.int64) + 1, low.astype(np.int64))
+
+
+def require_action_mask(box: gym.Space, num_choices: int) -> None:
+    """Raises UsageError for an action mask that has not a number for each choice, or none above 0."""
+    assert isinstance(box, gym.spaces.Box)
+    if math.prod(box.shape) != num_choices:
+        raise UsageError(
+            f"observation {ACTION_MASK!r} has {math.prod(box.shape)} numbers, but the action has {num_choices} "
+            "choices: give one number for each choice, head after head, or rename the key if it is not a mask"
+        )
+    if (box.high <= 0).all():
+        raise UsageError(
+            f"observation {ACTION_MASK!r} is at most 0 by its space, which would forbid every choice: give 1 for "
+            "what is allowed, and 0 for what is not"
+        )
 
 
 def supported_action_space(env_id: str, space: gym.Space) -> gym.Space:

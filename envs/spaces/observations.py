@@ -18,6 +18,7 @@ from sf.envs.errors import UsageError
 from sf.envs.group import ObsRows
 from sf.envs.remarks import remark
 from sf.envs.spaces.actions import ACTION_MASK
+from sf.envs.spaces.identity import Identity
 from sf.envs.spaces.planes import Planes
 from sf.envs.spaces.seen_spaces import children, seen_space
 
@@ -230,7 +231,7 @@ def _is_mask_of_twos(space: gym.Space, path: tuple[str, ...]) -> bool:
 
 
 def _stored_box(box: Any) -> gym.spaces.Box:
-    if isinstance(box, Planes):
+    if isinstance(box, Planes | Identity):
         return box
     dtype: Any = box.dtype
     low, high = box.low, box.high

@@ -10,19 +10,24 @@ import numpy as np
 from sf.envs.clock import ADDED_FOR_CRITIC
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ActionSpec
+from sf.envs.spaces.identity import Identity
+from sf.envs.spaces.partial_box import PartialBox
 from sf.envs.spaces.planes import Planes
 
 
 def to_json(space: gym.Space) -> dict[str, Any]:  # noqa: PLR0911  one for each kind
-    """Raises UsageError for a space that is not Planes, Box, Discrete, MultiDiscrete, MultiBinary, Dict or Tuple."""
+    """Raises UsageError for a space that is no Box (or one of its subclasses here), Discrete, MultiDiscrete,
+    MultiBinary, Dict or Tuple."""
     match space:
         case Planes():  # before Box, which it is
             # Files of before there were steps have none, and are compared with those of today.
             step = {} if space.step is None else {"step": space.step}
             return {"type": "Planes", "shape": list(space.shape), **step}
+        case Identity():
+            return {"type": "Identity", "n": space.shape[0]}
         case gym.spaces.Box():
             return {
-                "type": "Box",
+                "type": "PartialBox" if isinstance(space, PartialBox) else "Box",
                 "low": _numbers(space.low),
                 "high": _numbers(space.high),
                 "shape": list(space.shape),
@@ -53,10 +58,12 @@ def from_json(data: dict[str, Any]) -> gym.Space:  # noqa: PLR0911  one for each
     match data["type"]:
         case "Planes":
             return Planes(*data["shape"], data.get("step"))  # type: ignore[call-arg]  # of rank 3
-        case "Box":
+        case "Identity":
+            return Identity(data["n"])
+        case "Box" | "PartialBox" as kind:
             shape, dtype = tuple(data["shape"]), np.dtype(data["dtype"])
             low, high = (np.broadcast_to(np.array(data[name], dtype), shape) for name in ("low", "high"))
-            return gym.spaces.Box(low, high, shape, dtype.type)
+            return (PartialBox if kind == "PartialBox" else gym.spaces.Box)(low, high, shape, dtype.type)
         case "Discrete":
             return gym.spaces.Discrete(data["n"], start=data["start"])
         case "MultiDiscrete":

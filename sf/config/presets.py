@@ -20,7 +20,7 @@ from sf.config.input_file import is_file
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.field_types import checked
 from sf.envs.registry import preset_of_family
-from sf.envs.spaces.actions import ACTION_MASK
+from sf.envs.spaces.actions import ACTION_MASK, MASKS
 from sf.envs.spaces.observations import is_image
 from sf.envs.spaces.planes import Planes
 from sf.envs.spaces.symbol_grids import SMALLEST_IMAGE, is_float_board, is_symbols, shorter_side
@@ -58,7 +58,7 @@ def name_for_env(env: str) -> str | None:
 
 def name_for_spec(spec: EnvSpec) -> str:
     """The preset of the kind of environment that has such spaces."""
-    seen = [space for key, space in spec.obs_space.items() if key != ACTION_MASK]
+    seen = [space for key, space in spec.obs_space.items() if key not in MASKS]
     has_real_numbers = ActionSpec.of(spec.action_space).num_continuous > 0
     images = [space for space in seen if is_image(space) and not is_symbols(space)]
     if images:

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from sf.config import ModelConfig
 from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
-from sf.envs.spaces.actions import ActionSpec
+from sf.envs.spaces.actions import MASKS, ActionSpec
 from sf.model.central_critic import CentralCritic, is_present, private_keys
-from sf.model.distributions import ACTION_MASK, ActionMask
+from sf.model.distributions import ActionMask, ContinuousMask
 from sf.model.encoders.choice import NOT_NORMALISED, encoder_names
 from sf.model.layers import activation, compute_dtype, orthogonal
 from sf.model.mixers import make_mixer
@@ -67,13 +67,15 @@ class ActorCritic(nn.Module):
         super().__init__()
         boxes = cast("dict[str, gym.spaces.Box]", dict(obs_space.items()))
         self._action_mask = ActionMask(obs_space, action_spec)
-        boxes.pop(ACTION_MASK, None)  # what is allowed is no input: the rest of the observation says why
+        self._continuous_mask = ContinuousMask(obs_space)
+        for mask in MASKS:  # what is allowed is no input: the rest of the observation says why
+            boxes.pop(mask, None)
         if config.critic_clock is True:
             boxes.pop(CLOCK, None)
         private = {key: boxes.pop(key) for key in private_keys(config, list(boxes))}
         _require_something_to_see(obs_space, boxes)
         encoders = encoder_names(config.encoder, boxes, config.any_planes, config.float_planes)
-        numbers = {key: box for key, box in boxes.items() if encoders[key] not in NOT_NORMALISED}
+        numbers = {key: box for key, box in boxes.items() if not _stays_as_it_is(box, encoders[key])}
         self.obs_norm = ObsNormalizer(numbers if config.normalize_input else {})
         self.trunk = Trunk(config, boxes, encoders)
         self.state_size = self.trunk.state_size
@@ -144,7 +146,11 @@ class ActorCritic(nn.Module):
                 logits = self._action_mask(params[:, : self._num_logits], obs)
                 params = torch.cat((logits, params[:, self._num_logits :]), dim=-1)
             if len(self.log_stddev):
-                params = torch.cat((params, self.log_stddev.expand(params.shape[0], -1)), dim=-1)
+                log_stddev = self.log_stddev.expand(params.shape[0], -1)
+                if self._continuous_mask.is_there:
+                    mean, log_stddev = self._continuous_mask(params[:, self._num_logits :], log_stddev, obs)
+                    params = torch.cat((params[:, : self._num_logits], mean), dim=-1)
+                params = torch.cat((params, log_stddev), dim=-1)
             return params
 
     def _value(self, critic: Tensor, obs: Mapping[str, Tensor], seen: Tensor | None) -> Tensor:
@@ -169,6 +175,11 @@ def _require_something_to_see(obs_space: gym.spaces.Dict, boxes: Mapping[str, gy
             f"the observation has only {' and '.join(map(repr, names))}, which gives the network no number to read: "
             "add what the choice of an action depends on"
         )
+
+
+def _stays_as_it_is(box: gym.spaces.Box, encoder: str) -> bool:
+    """Returns whether an observation is not normalised."""
+    return isinstance(box, Identity) or encoder in NOT_NORMALISED
 
 
 def _initial_log_stddev(config: ModelConfig, num_continuous: int) -> nn.Parameter:

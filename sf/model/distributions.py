@@ -8,6 +8,10 @@ after the other, and what is 0 is forbidden: such a choice is never drawn, has p
 gets no gradient (Huang and Ontañón 2022, "A closer look at invalid action masking in policy gradient algorithms"). If a
 head allows nothing (an agent that waits for its turn), choice 0 counts as the only one, so the head adds nothing to the
 policy's loss and entropy.
+
+An observation called `continuous_mask` says which of the continuous numbers an agent has, where agents of several kinds
+differ in that. A number that it lacks is 0, and neither in the log-probability nor in the entropy: its mean is 0 and
+the logarithm of its standard deviation `IMPOSSIBLE`, which `ActionDistribution` leaves out.
 """
 
 from __future__ import annotations
@@ -15,15 +19,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from typing import cast
 
 import gymnasium as gym
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sf.envs.errors import UsageError
-from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
+from sf.envs.spaces.actions import ACTION_MASK, CONTINUOUS_MASK, ActionSpec, require_action_mask
 
 # The logit of what is never chosen. Stands for -infinity: its exponential is 0 and 0 times it is 0, not NaN.
 IMPOSSIBLE = -1e9
@@ -52,6 +54,7 @@ class ActionDistribution:
             index = _padded_index(spec.discrete_sizes, params.device)
             padded = logits.index_select(-1, index).unflatten(-1, (num_heads, -1))
         self.log_probs = padded.log_softmax(dim=-1)  # [..., D, longest head]
+        self._has = self.log_stddev > IMPOSSIBLE / 2 if spec.is_partial else None  # [..., C]; None: all of them
 
     @staticmethod
     def noise(
@@ -88,19 +91,25 @@ class ActionDistribution:
         chosen = self.log_probs.gather(-1, discrete.long().unsqueeze(-1)).squeeze(-1).sum(-1)
         if not self.mean.shape[-1]:
             return chosen
-        z = (continuous - self.mean) * (-self.log_stddev).exp()
-        return chosen - (0.5 * z.square() + self.log_stddev + 0.5 * math.log(2 * math.pi)).sum(-1)
+        log_stddev = self.log_stddev if self._has is None else torch.where(self._has, self.log_stddev, 0.0)
+        z = (continuous - self.mean) * (-log_stddev).exp()
+        return chosen - self._sum(0.5 * z.square() + log_stddev + 0.5 * math.log(2 * math.pi))
 
     def has_choice(self) -> Tensor:
         """[...] bool: whether more than one action is possible, which masks may prevent."""
-        if self.mean.shape[-1]:
+        if self.mean.shape[-1] and self._has is None:
             return torch.ones_like(self.mean[..., 0], dtype=torch.bool)
-        return ((self.log_probs > IMPOSSIBLE / 2).sum(-1) > 1).any(-1)
+        among_choices = ((self.log_probs > IMPOSSIBLE / 2).sum(-1) > 1).any(-1)
+        return among_choices if self._has is None else among_choices | self._has.any(-1)
 
     def entropy(self) -> Tensor:
         """The joint (differential) entropy [...], in nats."""
         categorical = -(self.log_probs.exp() * self.log_probs).flatten(-2).sum(-1)
-        return categorical + (self.log_stddev + 0.5 * math.log(2 * math.pi * math.e)).sum(-1)
+        return categorical + self._sum(self.log_stddev + 0.5 * math.log(2 * math.pi * math.e))
+
+    def _sum(self, of_numbers: Tensor) -> Tensor:
+        """[..., C] -> [...], over the numbers that the agent has."""
+        return (of_numbers if self._has is None else torch.where(self._has, of_numbers, 0.0)).sum(-1)
 
 
 @functools.lru_cache
@@ -124,17 +133,7 @@ class ActionMask:
         self.is_there = ACTION_MASK in obs_space.spaces
         if not self.is_there:
             return
-        shape, num_choices = obs_space[ACTION_MASK].shape or (), sum(self._sizes)
-        if math.prod(shape) != num_choices:
-            raise UsageError(
-                f"observation {ACTION_MASK!r} has {math.prod(shape)} numbers, but the action has {num_choices} "
-                "choices: give one number for each choice, head after head, or rename the key if it is not a mask"
-            )
-        if (cast("gym.spaces.Box", obs_space[ACTION_MASK]).high <= 0).all():
-            raise UsageError(
-                f"observation {ACTION_MASK!r} is at most 0 by its space, which would forbid every choice: give 1 for "
-                "what is allowed, and 0 for what is not"
-            )
+        require_action_mask(obs_space[ACTION_MASK], sum(self._sizes))
 
     def __call__(self, logits: Tensor, obs: Mapping[str, Tensor]) -> Tensor:
         """logits: [M, L]; obs: {key: [M, ...]} with the mask as it came -> [M, L]."""
@@ -149,3 +148,20 @@ class ActionMask:
             nothing = ~head.any(dim=-1, keepdim=True)
             heads.append(torch.cat((head[:, :1] | nothing, head[:, 1:]), dim=-1))
         return torch.cat(heads, dim=-1)
+
+
+class ContinuousMask:
+    """Leaves out the continuous numbers that an agent lacks, by the observation `continuous_mask`, where there is one.
+
+    is_there: whether there is one.
+    """
+
+    def __init__(self, obs_space: gym.spaces.Dict) -> None:
+        self.is_there = CONTINUOUS_MASK in obs_space.spaces
+
+    def __call__(self, mean: Tensor, log_stddev: Tensor, obs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """mean, log_stddev: [M, C]; obs: {key: [M, ...]} -> both as `ActionDistribution` reads them."""
+        if not self.is_there:
+            return mean, log_stddev
+        has = obs[CONTINUOUS_MASK] != 0
+        return torch.where(has, mean, 0.0), torch.where(has, log_stddev, IMPOSSIBLE)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import gymnasium as gym
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from sf.config import ModelConfig
+from sf.envs.spaces.identity import Identity
 from sf.envs.spaces.observations import is_image
 from sf.model.encoders.blocks import Convolutional, in_parts
 from sf.model.encoders.choice import build_encoder
-from sf.model.layers import compute_dtype
+from sf.model.layers import activation, compute_dtype, orthogonal
 from sf.model.recurrent.gru import GRU
 from sf.model.recurrent.lstm import LSTM
 
@@ -54,16 +57,30 @@ class Trunk(nn.Module):
 
 
 class Tower(nn.Module):
-    """An encoder for each observation, side by side, and the core."""
+    """An encoder for each observation, side by side, and the core.
+
+    An `Identity` is one more input of each encoder of vectors. Without one, a layer joins it with all features.
+    """
 
     def __init__(self, config: ModelConfig, boxes: dict[str, gym.spaces.Box], names: dict[str, str]) -> None:
         """names: of the encoder of each observation."""
         super().__init__()
         self.as_they_are = {key for key, box in boxes.items() if is_image(box) or names[key] == "symbols"}
-        encoders = {key: build_encoder(names[key], box, config) for key, box in boxes.items()}
+        identities = {key: box for key, box in boxes.items() if isinstance(box, Identity)}
+        if len(identities) == len(boxes):  # nothing to join them with
+            identities = {}
+        self.identities, num_identities = list(identities), sum(box.shape[0] for box in identities.values())
+        boxes = {key: box for key, box in boxes.items() if key not in identities}
+        self.joined = {key for key, box in boxes.items() if identities and names[key] == "mlp" and not is_image(box)}
+        spaces = {key: _widened(box, num_identities) if key in self.joined else box for key, box in boxes.items()}
+        encoders = {key: build_encoder(names[key], space, config) for key, space in spaces.items()}
         # Not a ModuleDict: it does not take every key (some are names of its methods).
         self.keys, self.encoders = list(encoders), nn.ModuleList(encoders.values())
         self.out_size: int = sum(encoder.out_size for encoder in encoders.values())
+        self.join: nn.Sequential | None = None
+        if identities and not self.joined:
+            layer = orthogonal(nn.Linear(self.out_size + num_identities, self.out_size))
+            self.join = nn.Sequential(layer, activation(config.nonlinearity))
         self.core: GRU | LSTM | None = None
         if config.core != "none":
             self.core = (GRU if config.core == "gru" else LSTM)(self.out_size, config.rnn_size)
@@ -80,9 +97,20 @@ class Tower(nn.Module):
 
     def encode(self, obs: Mapping[str, Tensor]) -> Tensor:
         features = []
+        who = torch.cat([obs[key] for key in self.identities], dim=-1) if self.identities else None  # [N, identities]
         for key, encoder in zip(self.keys, self.encoders, strict=True):
             x, weight = obs[key], next(encoder.parameters(), None)
             if key not in self.as_they_are and weight is not None:
                 x = x.to(compute_dtype(weight))
+            if who is not None and key in self.joined:
+                x = torch.cat((x.flatten(1), who.to(x.dtype)), dim=-1)
             features.append(encoder(x) if isinstance(encoder, Convolutional) else in_parts(encoder, x))
+        if self.join is not None and who is not None:
+            dtype = compute_dtype(next(self.join.parameters()))
+            return self.join(torch.cat([part.to(dtype) for part in (*features, who)], dim=-1))
         return features[0] if len(features) == 1 else torch.cat(features, dim=-1)
+
+
+def _widened(box: gym.spaces.Box, num_more: int) -> gym.spaces.Box:
+    """Returns the space of a flat observation with more numbers behind it."""
+    return gym.spaces.Box(-math.inf, math.inf, (math.prod(box.shape) + num_more,), np.float32)

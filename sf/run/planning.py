@@ -182,8 +182,8 @@ def _with_central_critic(config: Config, spec: EnvSpec) -> tuple[EnvSpec, tuple[
         raise UsageError(f"critic is team, but no teams of {env} are known: name them with --teams, or take all")
     if model.mixer != "none" and not _are_paid_together(config.environment, spec):
         raise UsageError(
-            f"mixer is {model.mixer}, for agents that are paid together: set --share_reward team (all where there is one "
-            "team), or --team_spirit 1"
+            f"mixer is {model.mixer}, for agents that are paid together: set --share_reward team (all where there is "
+            "one team), or --team_spirit 1"
         )
     if config.learner.trajectory_priority:
         raise UsageError(

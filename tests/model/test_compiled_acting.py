@@ -9,12 +9,14 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from small_batches import BY_KINDS
 from untrained import untrained
 
 from sf import envs
 from sf.config import ModelConfig
 from sf.envs import ActionSpec
 from sf.envs.clock import with_clock
+from sf.envs.spaces.partial_box import PartialBox
 from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.model import acting, compiled_acting, distributions
 from sf.model.acting import TOLERANCE, Acting
@@ -36,6 +38,7 @@ IMAGE = gym.spaces.Dict(
 MIXED = gym.spaces.Tuple((gym.spaces.Discrete(3), gym.spaces.Discrete(2), gym.spaces.Box(-1, 1, (2,))))
 VECTORS = "vectors"
 IMAGES = "images, a recurrent core and mixed actions"
+KINDS = "agents of two kinds, which have other choices and numbers"
 APART = "an LSTM with layer norms, and a critic of its own that predicts logarithms"
 NETWORKS = {
     VECTORS: (VECTOR, gym.spaces.Discrete(3), {"encoder_mlp_layers": (8,)}),
@@ -50,6 +53,7 @@ NETWORKS = {
             "normalize_returns": True,
         },
     ),
+    KINDS: (BY_KINDS, gym.spaces.Tuple((*MIXED.spaces[:2], PartialBox(-1, 1, (2,)))), {"encoder_mlp_layers": (8,)}),
     APART: (
         VECTOR,
         MIXED,

@@ -5,12 +5,19 @@ import numpy as np
 import torch
 
 from sf.envs import ActionSpec
+from sf.envs.spaces.identity import Identity
 from sf.learner.batches.batch import Batch
 from sf.learner.loss.term import LossTerm, total
 
 T, B = 4, 6
 VECTOR = gym.spaces.Dict(obs=gym.spaces.Box(-1, 1, (5,), np.float32))
 MASKED = gym.spaces.Dict(obs=gym.spaces.Box(-1, 1, (5,), np.float32), action_mask=gym.spaces.Box(0, 1, (5,), np.int8))
+BY_KINDS = gym.spaces.Dict(
+    obs=gym.spaces.Box(-1, 1, (5,), np.float32),
+    agent_kind=Identity(2),
+    action_mask=gym.spaces.Box(0, 1, (5,), np.int8),
+    continuous_mask=gym.spaces.Box(0, 1, (2,), np.int8),
+)
 PICTURE = gym.spaces.Dict(obs=gym.spaces.Box(0, 255, (36, 36, 3), np.uint8))
 MIXED = ActionSpec((3, 2), 2)
 FLAGS = {
@@ -33,6 +40,7 @@ DISTANCE = LossTerm(
     coefficient="value_loss_coeff",
     fields=("reward",),
 )
+KINDS = "agents of two kinds, which have other choices and numbers"
 FIRST = "continuous and discrete actions, a critic of its own"
 TURNS = "games by turns, logarithms, layer norms, advantages of the iteration, without clipping of gradients"
 PICTURES = "pictures, and ELU, for which there are loops, advantages as they are"
@@ -52,6 +60,7 @@ CASES = {
             "max_grad_norm": 0.0,
         },
     ),
+    KINDS: (BY_KINDS, ActionSpec((3, 2), 2, is_partial=True), {}),
     PICTURES: (
         PICTURE,
         ActionSpec((), 3),

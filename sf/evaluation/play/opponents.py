@@ -7,7 +7,7 @@ A new kind of player is a class with a method `actors`, and a line in `Opponent.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from sf import envs
 from sf.envs import EnvOptions
 from sf.envs.custom.named_objects import did_you_mean, import_module, split
 from sf.envs.errors import UsageError, call_of, summary
+from sf.envs.groups.kinds import AGENT_KIND, OwnForm
 from sf.envs.openspiel.family import INSTALL
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec, random_actions
@@ -80,8 +81,13 @@ class ScriptedPlayer:
     where no action is allowed, since others move. `deterministic` does not reach them.
     """
 
-    def __init__(self, reference: str, obs_space: gym.Space, action_space: gym.Space) -> None:
-        """Imports what the user has named. Raises UsageError if it is missing. Spaces are those of the env."""
+    def __init__(
+        self, reference: str, obs_space: gym.Space, action_space: gym.Space, kinds: Sequence[OwnForm] = ()
+    ) -> None:
+        """Imports what the user has named. Raises UsageError if it is missing. Spaces are those of the env.
+
+        kinds: of agents, where they differ: each sees and gives what its own kind does.
+        """
         module_name, name = split(reference, f"player {reference!r}")
         module = import_module(module_name, f"player {reference!r}")
         found = getattr(module, name, None)
@@ -95,6 +101,7 @@ class ScriptedPlayer:
         self._first = self._new()  # what is wrong with it is said now
         self._read = obs_reader(obs_space)
         self._encode = action_encoder(action_space)
+        self._kinds = kinds
         spec = ActionSpec.of(action_space)
         self._no_action = np.zeros(len(spec.discrete_sizes), np.int32), np.zeros(spec.num_continuous, np.float32)
 
@@ -138,11 +145,15 @@ class ScriptedPlayer:
                 player.reset()
         if ACTION_MASK in rows and not rows[ACTION_MASK].any():  # it is not its turn
             return self._no_action
-        obs = self._read(rows)
+        read, encode = self._read, self._encode
+        if self._kinds:
+            kind = self._kinds[int(rows[AGENT_KIND].argmax())]
+            read, encode = kind.read, kind.encode
+        obs = read(rows)
         with call_of(self._reference, "its move"):
             action = self._named(obs) if player is None else player.act(obs)
         try:
-            return self._encode(action)
+            return encode(action)
         except UsageError as error:
             raise UsageError(f"player {self._reference!r}: {error}") from None
 
@@ -169,7 +180,14 @@ class Opponent:
             return OpenSpielPlayer(self.name, self.env, self.options)
         if self.name.startswith(BOT):
             return SimulatorsBot(self.name, self.env, self.options)
-        return ScriptedPlayer(self.name, self.obs_space, self.action_space)
+        return ScriptedPlayer(self.name, self.obs_space, self.action_space, self._kinds())
+
+    def _kinds(self) -> list[OwnForm]:
+        """Returns those of the environment's agents; none if they are alike."""
+        if not isinstance(self.obs_space, gym.spaces.Dict) or AGENT_KIND not in self.obs_space.spaces:
+            return []
+        own_spaces = envs.describe(self.env, self.options).own_spaces
+        return [OwnForm(self.env, *own, self.action_space) for own in own_spaces]
 
 
 def is_name(named: str) -> bool:

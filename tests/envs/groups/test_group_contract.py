@@ -48,6 +48,7 @@ GROUPS = {
     "match_of_agents_that_come_back": _named(
         "toy_match_counting", env_kwargs='{"num_agents": 3, "episodes_per_match": 3}'
     ),
+    "match_of_two_kinds": _named("kinds_env:TwoKinds", show_agent=False),
     "match_frameskip": _named("toy_match_counting", env_frameskip=3),
     "pettingzoo_all_truncated": _named("pettingzoo:classic/rps_v2"),
     "pettingzoo_agents_die": _named("pettingzoo:butterfly/knights_archers_zombies_v11"),

@@ -208,14 +208,18 @@ def _with(**members: Any) -> Script:
 
 
 def _obs_space(agent: str) -> gym.Space:
-    return gym.spaces.Box(0.0, 1.0, (3 if agent != "c" else 4,), np.float32)
+    return gym.spaces.Box(0.0, 1.0, (3 if agent != "c" else 4, 2), np.float32)
+
+
+def _action_space(agent: str) -> gym.Space:
+    return gym.spaces.Discrete(3) if agent == "a" else gym.spaces.Box(-1.0, 1.0, (3,), np.float32)
 
 
 @pytest.mark.parametrize(
     ("members", "named"),
     [
-        ({"observation_space": _obs_space}, "observation spaces of agents 'a' and 'c'"),
-        ({"action_space": lambda agent: gym.spaces.Discrete(3 if agent == "a" else 2)}, "action spaces of agents"),
+        ({"observation_space": _obs_space}, "agent 'a' .*agent 'c'"),
+        ({"action_space": _action_space}, "agent 'a' .*agent 'b'"),
         ({"action_space": lambda agent: gym.spaces.Text(3)}, "action space"),
         *(({"possible_agents": agents}, "possible_agents") for agents in ([], 2, "abc")),
     ],

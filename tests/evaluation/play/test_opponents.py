@@ -6,6 +6,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
+from kinds_env import Movers
 from untrained import untrained
 
 from sf import envs
@@ -50,6 +51,15 @@ class Counting:
     def act(self, obs):
         self.steps += 1
         return self.steps % 3"""
+
+MOVER = """
+
+def move(obs):
+    calls.append(obs)
+    if "ears" in obs:
+        return 1, np.array([4.0], np.float32)
+    return np.array([2, 3]), np.array([0.0, 1.0, 4.0], np.float32)
+"""
 
 
 class Steps(gym.Env):
@@ -254,3 +264,23 @@ def test_who_leaves_a_match_and_comes_back_has_one_result_in_it():
     assert evaluation.score_against(1, 0).mean == (2.0 - 4.0) / 2
     assert (evaluation.win_rate(0, 1).mean, evaluation.win_rate(0, 1).num) == (1.0, 2)
     assert evaluation.win_rate(1).mean == 0.0
+
+
+def test_a_function_sees_and_gives_what_its_own_kind_of_agent_does(module):
+    envs.register_parallel_env("movers", Movers)
+    with Path("own_players.py").open("a") as file:
+        file.write(MOVER)
+    group = envs.make_group("movers", 1, EnvOptions(), seed=0, first_env_idx=0)
+    spec, env = group.spec, group._group._envs[0]
+    player = Opponent("own_players:move", "movers", EnvOptions(), spec.native_obs_space, spec.action_space).player()
+    play = Play(group, [player], np.zeros((1, 3), np.int64), range(1), 1, seed=0, deterministic=False)
+    while not play.is_done:
+        play.step()
+    speaker, listener = (env.actions[0][name] for name in ("speaker", "listener_0"))
+    assert speaker[0] == 1
+    assert speaker[1].tolist() == [4.0]
+    assert listener[0].tolist() == [2, 3]
+    assert listener[1].tolist() == [0.0, 1.0, 4.0]
+    calls = sys.modules["own_players"].calls
+    assert {name: part.tolist() for name, part in calls[0].items()} == {"both": [111.0] * 2, "ears": [111.0] * 2}
+    assert {name: part.tolist() for name, part in calls[1].items()} == {"both": [121.0] * 3, "eyes": [121.0] * 4}

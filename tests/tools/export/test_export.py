@@ -109,6 +109,7 @@ CASES = {
         "CartPole-v1",
         {"encoder": "export_own", "core": "gru", "share_critic": False, "normalize_input": False},
     ),
+    "kinds.onnx": ("kinds_env:Movers", {"initial_stddev": 0.05}),
     "everything.onnx": ("several_inputs", {"encoder": "atari", "core": "lstm", "normalize_returns": True}),
 }
 SLOW = {"policy.onnx", "recurrent.onnx", "everything.onnx"}  # the others have their parts

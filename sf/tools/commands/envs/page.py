@@ -112,7 +112,8 @@ class Page:
         yield "it returns", space_text(spec.native_obs_space)
         yield "policy sees", obs_text(spec.obs_space.spaces)
         yield "action", action_text(spec.action_space)
-        yield "agents", str(spec.num_agents)
+        num_kinds = len({*spec.kinds})
+        yield "agents", str(spec.num_agents) + (f" of {num_kinds} kinds" if num_kinds else "")
         if spec.teams:
             yield "teams", " against ".join(team_texts(spec))
         yield "frameskip", str(spec.frameskip)
