@@ -140,10 +140,11 @@ def writes_files(env_id: str, env_kwargs: str) -> bool:
     return not isinstance(given, dict) or any(given.get(name) is not None for name in family.writes_files)
 
 
-def preset_of_family(env_id: str) -> str | None:
+def preset_of_family(env_id: str, options: EnvOptions) -> str | None:
     """See `Family.preset`."""
     family = _first_asked(env_id)
-    return None if family is None else family.preset
+    preset = None if family is None else family.preset
+    return preset(env_id, options) if callable(preset) else preset
 
 
 def kwargs_against(env_id: str, name: str) -> Mapping[str, Any] | None:

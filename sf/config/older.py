@@ -15,3 +15,8 @@ BEFORE_THE_FLAG: Mapping[str, Any] = {
     "float_planes": False,
     "decorrelate_episodes": False,
 }
+
+
+def env_before(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the flags that say what the environment of a saved run was before there were these flags."""
+    return {"atari_raw": True} if str(saved.get("env")).startswith("pettingzoo:atari/") else {}
