@@ -26,6 +26,7 @@ from sf.envs.libraries.envpool import ENVPOOL
 from sf.envs.libraries.gymnasium import GYMNASIUM
 from sf.envs.libraries.packages import users_of_gymnasium
 from sf.envs.libraries.pettingzoo import PETTINGZOO
+from sf.envs.libraries.vmas import VMAS
 from sf.envs.openspiel.family import OPENSPIEL
 from sf.envs.options import EnvOptions
 from sf.envs.process_guards import keep_default_dtype, keep_standard_streams, keep_working_directory
@@ -40,6 +41,7 @@ FAMILIES: tuple[Family, ...] = (
     RTS,
     GYMNASIUM,
     PETTINGZOO,
+    VMAS,
     OPENSPIEL,
     ENVPOOL,
     GIVEN,
