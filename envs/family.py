@@ -88,8 +88,9 @@ class Family:
     options: type[Any] | None = None
     """The dataclass of flags of its own, one of the parts of `sf.envs.options.EnvOptions`."""
 
-    preset: str | None = None
-    """The flags that its names start from where none of `configs` is named like them. None: those of their kind."""
+    preset: str | Callable[[str, EnvOptions], str | None] | None = None
+    """The flags that its names start from where none of `configs` is named like them; a function says it of a name and
+    its options. None: those of their kind."""
 
     package: str | None = None
     """The one package that its names come from, where it needs one that is imported for nothing else."""

@@ -27,6 +27,7 @@ from sf.envs.libraries.envpool import ENVPOOL
 from sf.envs.libraries.gymnasium import GYMNASIUM
 from sf.envs.libraries.packages import users_of_gymnasium
 from sf.envs.libraries.pettingzoo import PETTINGZOO
+from sf.envs.libraries.vmas import VMAS
 from sf.envs.openspiel.family import OPENSPIEL
 from sf.envs.options import EnvOptions
 from sf.envs.process_guards import keep_default_dtype, keep_standard_streams, keep_working_directory
@@ -42,6 +43,7 @@ FAMILIES: tuple[Family, ...] = (
     RTS,
     GYMNASIUM,
     PETTINGZOO,
+    VMAS,
     OPENSPIEL,
     ENVPOOL,
     GIVEN,
@@ -150,10 +152,11 @@ def writes_files(env_id: str, env_kwargs: str) -> bool:
     return not isinstance(given, dict) or any(given.get(name) is not None for name in family.writes_files)
 
 
-def preset_of_family(env_id: str) -> str | None:
+def preset_of_family(env_id: str, options: EnvOptions) -> str | None:
     """See `Family.preset`."""
     family = _first_asked(env_id)
-    return None if family is None else family.preset
+    preset = None if family is None else family.preset
+    return preset(env_id, options) if callable(preset) else preset
 
 
 def kwargs_against(env_id: str, name: str) -> Mapping[str, Any] | None:

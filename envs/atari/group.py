@@ -23,19 +23,14 @@ import gymnasium as gym
 import numpy as np
 from ale_py.vector_env import AtariVectorEnv  # registers the games with Gymnasium
 
+from sf.envs.atari.preprocessing import FRAMES_PER_S, FRAMESKIP, require_value
 from sf.envs.entries import describer
-from sf.envs.errors import UsageError
-from sf.envs.field_types import require
 from sf.envs.group import EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.film import Film, FilmedGroup
 from sf.envs.seeding import env_seed
 
-_FRAMESKIP = 4
-FRAMES_PER_S = 60.0
 _SCREEN = {"stack_num": 1, "grayscale": False, "img_height": 210, "img_width": 160, "maxpool": False, "frameskip": 1}
-_SWITCHES = {"full_action_space", "grayscale", "maxpool", "use_fire_reset"}
-_LEAST = {"img_height": 1, "img_width": 1, "max_num_frames_per_episode": 1, "noop_max": 0, "stack_num": 1}
 
 
 def _games() -> dict[str, tuple[str, float]]:
@@ -81,31 +76,19 @@ def make_rendered_group(
 def _arguments(env_id: str, num_envs: int, options: EnvOptions, core: int | None) -> dict[str, Any]:
     game, sticky = _GAMES[env_id]
     for name, value in options.kwargs.items():
-        _require_value(env_id, name, value)
+        require_value(env_id, name, value)
     return {
         "game": game,
         "num_envs": num_envs,
         "num_threads": 1,  # the processes of the trainer are its parallelism
         "thread_affinity_offset": -1 if core is None else core,
-        "frameskip": options.env_frameskip or _FRAMESKIP,
+        "frameskip": options.env_frameskip or FRAMESKIP,
         "repeat_action_probability": sticky if options.atari_sticky is None else options.atari_sticky,
         # The group does both itself: ALE would hide the score, and restart the game with every lost life.
         "reward_clipping": False,
         "episodic_life": False,
         **options.kwargs,
     }
-
-
-def _require_value(env_id: str, name: str, value: Any) -> None:
-    """The emulator waits for ever with some others."""
-    if name in _SWITCHES:
-        require(isinstance(value, bool), f"env_kwargs has the {name} {value!r}: true or false")
-    elif name in _LEAST:
-        is_right = type(value) is int and _LEAST[name] <= value < 2**31
-        require(is_right, f"env_kwargs has the {name} {value!r}: a whole number, at least {_LEAST[name]}")
-    else:
-        allowed = ", ".join(sorted({*_SWITCHES, *_LEAST}))
-        raise UsageError(f"env_kwargs has {name!r}, unknown to {env_id}: it may have {allowed}")
 
 
 def _seeds(num_envs: int, seed: int, first_env_idx: int) -> list[int]:

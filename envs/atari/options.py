@@ -20,7 +20,11 @@ class AtariOptions:
 
     atari_sticky: float | None = None
     """Atari: probability that the emulator repeats the previous action instead of the new one (sticky actions).
-    Default: 0 for atari_NAME, 0.25 for ALE/NAME-v5."""
+    Default: 0 for atari_NAME and pettingzoo:atari/NAME, 0.25 for ALE/NAME-v5."""
+
+    atari_raw: bool = False
+    """pettingzoo:atari/NAME: show the players the raw screen of each frame, in colour, instead of what atari_NAME shows
+    (84x84 grey, 4 frames, frameskip 4). Rewards are not clipped then. Other environments ignore it."""
 
     def check(self) -> None:
         """Raises UsageError for a value that cannot be."""

@@ -8,6 +8,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+from sf.envs.atari.match import entry_of_atari_matches
 from sf.envs.entries import entry_of_matches
 from sf.envs.errors import UsageError, is_refusal_of_arguments
 from sf.envs.family import Entry, Family
@@ -23,13 +24,22 @@ _MOVED = {"mpe": ("mpe2", "mpe2"), "magent": ("magent2", "magent2.environments")
 
 def _find(env_id: str) -> Entry:
     """PettingZoo is asked for it only when it is made."""
-    return entry_of_matches(lambda **kwargs: _make(env_id, kwargs))
+
+    def make(**kwargs: Any) -> ParallelEnv:
+        return _make(env_id, kwargs)
+
+    return entry_of_atari_matches(make) if _is_atari(env_id) else entry_of_matches(make)
+
+
+def _is_atari(env_id: str) -> bool:
+    return env_id.startswith(f"{_PREFIX}{_ATARI}")
 
 
 def _make(env_id: str, kwargs: dict[str, Any]) -> ParallelEnv:
     """Raises UsageError where PettingZoo is missing, or has no such environment, or it does not take its arguments."""
     name = env_id.removeprefix(_PREFIX)
-    if name.startswith(_ATARI):
+    is_atari = _is_atari(env_id)
+    if is_atari:
         kwargs = {**_with_roms(env_id), **kwargs}
     try:
         registry = importlib.import_module("pettingzoo.env_registry.registration")
@@ -41,8 +51,10 @@ def _make(env_id: str, kwargs: dict[str, Any]) -> ParallelEnv:
             return registry.make("parallel", name, **kwargs)
         except exceptions.NameNotFound:
             return registry.make("aec", name, **kwargs)  # its agents take turns: see sf.envs.groups.turns
-    except (exceptions.PettingZooRegistryError, ImportError, TypeError) as error:
+    except (exceptions.PettingZooRegistryError, ImportError, TypeError, AssertionError) as error:
         if isinstance(error, TypeError) and not is_refusal_of_arguments(error):
+            raise
+        if isinstance(error, AssertionError) and not is_atari:  # Atari's games check their arguments so
             raise
         if isinstance(error, exceptions.NamespaceNotFound | exceptions.NameNotFound):
             raise UsageError(f"env {env_id!r}: PettingZoo has no {name!r}: {_hint(env_id)}") from error
@@ -86,6 +98,7 @@ PETTINGZOO = Family(
     pattern=f"{_PREFIX}.*",
     find=_find,
     env_ids=_env_ids,
+    preset=lambda env_id, options: "atari" if _is_atari(env_id) and not options.atari_raw else None,
     package="pettingzoo",
     install=f"{_INSTALL}, and what a family of it needs",
 )

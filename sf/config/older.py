@@ -26,3 +26,8 @@ def as_today(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Returns saved flags with the values that this version writes in place of earlier ones that mean the same."""
     shared = flags.get("share_reward")
     return {**flags, "share_reward": SHARED_BEFORE[shared]} if isinstance(shared, bool) else dict(flags)
+
+
+def env_before(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the flags that say what the environment of a saved run was before there were these flags."""
+    return {"atari_raw": True} if str(saved.get("env")).startswith("pettingzoo:atari/") else {}

@@ -17,7 +17,7 @@ import yaml
 
 from sf.config import Config
 from sf.config.input_file import is_file
-from sf.envs import ActionSpec, EnvSpec
+from sf.envs import ActionSpec, EnvOptions, EnvSpec
 from sf.envs.field_types import checked
 from sf.envs.registry import preset_of_family
 from sf.envs.spaces.actions import ACTION_MASK, MASKS
@@ -44,7 +44,7 @@ def preset_names() -> list[str]:
     return sorted(p.name[: -len(".yaml")] for p in _directory().iterdir() if p.name.endswith(".yaml"))
 
 
-def name_for_env(env: str) -> str | None:
+def name_for_env(env: str, options: EnvOptions | None = None) -> str | None:
     """The preset named like `env`, else like its family, else the one that its family names, else None.
 
     The family is the name up to the first "_" or "/", and of a name with a colon what is before that.
@@ -53,7 +53,7 @@ def name_for_env(env: str) -> str | None:
     before_colon, colon, _ = env.partition(":")
     family = before_colon if colon else env.replace("/", "_").split("_")[0]
     named_alike = next((name for name in (env.replace("/", "_"), family) if name in names), None)
-    return named_alike or preset_of_family(env)
+    return named_alike or preset_of_family(env, options or EnvOptions())
 
 
 def name_for_spec(spec: EnvSpec) -> str:

@@ -18,6 +18,7 @@ from sf.config import ModelConfig
 from sf.envs.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import MASKS, ActionSpec
+from sf.envs.spaces.identity import Identity
 from sf.model.central_critic import CentralCritic, is_present, private_keys
 from sf.model.distributions import ActionMask, ContinuousMask
 from sf.model.encoders.choice import NOT_NORMALISED, encoder_names

@@ -236,6 +236,19 @@ def test_teams_are_typed_as_json():
     )
 
 
+def test_players_of_an_older_run_of_an_atari_match_still_see_raw_frames(tmp_path):
+    args = ["--env", "pettingzoo:atari/pong_v3", "--train_dir", str(tmp_path), "--experiment", "match"]
+    run_dir = RunDir.at(str(tmp_path), "match")
+    new = parse(args)
+    assert (new.environment.atari_raw, new.run.config) == (False, "atari")
+    run_dir.prepare(new)
+    assert not parse(args).environment.atari_raw
+    saved = yaml.safe_load(run_dir.config.read_text())
+    del saved["atari_raw"]
+    run_dir.config.write_text(yaml.safe_dump(saved))
+    assert parse(args).environment.atari_raw
+
+
 def test_a_resumed_run_reads_the_configuration_it_was_started_with(tmp_path):
     started = parse(["--env", "toy_bandit", "--train_dir", str(tmp_path), "--rollout", "8", "--batch_size", "64"])
     RunDir.at(str(tmp_path), "toy_bandit").prepare(started)

@@ -125,6 +125,8 @@ def is_users_own(env):
     module, colon, _ = env.partition(":")
     package = next((each.module for each in PACKAGES if re.fullmatch(each.ids, env)), None)
     needed = module if colon else package
+    if env.startswith("pettingzoo:atari/"):
+        needed = "multi_agent_ale_py"
     return needed is not None and importlib.util.find_spec(needed.partition(".")[0]) is None
 
 

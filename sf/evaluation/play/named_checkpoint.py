@@ -10,7 +10,7 @@ from pathlib import Path
 import gymnasium as gym
 
 from sf.config import Config
-from sf.config.older import BEFORE_THE_FLAG
+from sf.config.older import BEFORE_THE_FLAG, env_before
 from sf.config.trust import require_trusted
 from sf.envs.errors import UsageError
 from sf.envs.field_types import checked
@@ -68,7 +68,8 @@ def require_whole_state(saved: Checkpoint, file: Path) -> None:
 def config_of(saved: Checkpoint, name: object) -> Config:
     """The configuration that wrote it. Raises ValueError for flags or values that this version does not know."""
     try:
-        return Config().replace(**{**BEFORE_THE_FLAG, **saved.state["config"]})
+        flags = saved.state["config"]
+        return Config().replace(**{**BEFORE_THE_FLAG, **env_before(flags), **flags})
     except (ValueError, TypeError) as error:
         raise UsageError(f"{name} has a configuration that this version cannot read: {error}") from None
 

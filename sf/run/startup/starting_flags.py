@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sf import envs
 from sf.config import Config, RunConfig, presets
-from sf.config.older import BEFORE_THE_FLAG
+from sf.config.older import BEFORE_THE_FLAG, env_before
 from sf.config.trust import TRUST, require_trusted
 from sf.envs import EnvError, EnvOptions
 from sf.envs.custom.given import named_wrappers
@@ -89,11 +89,11 @@ def starting_flags(flags: Mapping[str, Any]) -> StartingFlags:
             saved = _of_file(saved, str(run_dir.config), flags)
             _check_is_the_same(flags, saved, run.experiment_name)
             # Where a run is, and what becomes of one that is there, is not for its own file to say.
-            start = {k: v for k, v in {**BEFORE_THE_FLAG, **saved}.items() if k not in NOT_SAVED}
+            start = {k: v for k, v in {**BEFORE_THE_FLAG, **env_before(saved), **saved}.items() if k not in NOT_SAVED}
             return StartingFlags(_with_the_end_of(flags, {**start, **where}), str(run_dir.config))
     elif "env" not in {**chosen, **flags}:
         _require_no_other_env(run)
-    name = flags.get("config") or presets.name_for_env(run.env) or _preset_of_kind(run.env, flags)
+    name = flags.get("config") or _preset_of(run.env, flags)
     preset = chosen or (presets.load(name) if name else {})
     preset = _with_the_end_of(flags, preset)
     network = _network_of(flags.get("init_from", preset.get("init_from")))
@@ -115,10 +115,11 @@ def _of_file(file_flags: Mapping[str, Any], source: str, flags: Mapping[str, Any
     return found
 
 
-def _preset_of_kind(env: str, flags: Mapping[str, Any]) -> str | None:
-    options = {field.name: flags[field.name] for field in dataclasses.fields(EnvOptions) if field.name in flags}
+def _preset_of(env: str, flags: Mapping[str, Any]) -> str | None:
+    named = {field.name: flags[field.name] for field in dataclasses.fields(EnvOptions) if field.name in flags}
     try:
-        return presets.name_for_spec(describe(env, EnvOptions(**options)))
+        options = EnvOptions(**named)
+        return presets.name_for_env(env, options) or presets.name_for_spec(describe(env, options))
     except (ValueError, EnvError):
         return None  # sf.run.planning describes it again, and says what is wrong
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sf.config import Config, RunConfig
-from sf.config.older import BEFORE_THE_FLAG
+from sf.config.older import BEFORE_THE_FLAG, env_before
 from sf.config.trust import TRUST, require_trusted
 from sf.envs.field_types import require
 from sf.storage import run_lock
@@ -103,7 +103,8 @@ def _of_the_responses(args: Sequence[str]) -> dict[str, Any]:
             config = Config()
             parts = (config.environment, config.sampler, config.model, config.learner)
             names = {_OBJECTIVE, "seed", *(name for part in parts for name in vars(part))}
-            return {name: value for name, value in {**BEFORE_THE_FLAG, **saved}.items() if name in names}
+            before = {**BEFORE_THE_FLAG, **env_before(saved)}
+            return {name: value for name, value in {**before, **saved}.items() if name in names}
     return {}
 
 

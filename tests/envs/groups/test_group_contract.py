@@ -45,6 +45,9 @@ GROUPS = {
     "vector_disabled": _vector(gym.vector.AutoresetMode.DISABLED),
     "atari_truncated": _named("atari_pong", atari_clip_rewards=False, env_kwargs='{"max_num_frames_per_episode": 60}'),
     "atari_terminated": _named("atari_breakout", atari_clip_rewards=False),
+    "pong_of_two": _named(
+        "pettingzoo:atari/pong_v3", atari_clip_rewards=False, atari_sticky=0.25, env_kwargs='{"max_cycles": 100}'
+    ),
     "match_of_agents_that_come_back": _named(
         "toy_match_counting", env_kwargs='{"num_agents": 3, "episodes_per_match": 3}'
     ),
@@ -65,7 +68,7 @@ NUM_STEPS = {"gymnasium_frameskip": 320, "atari_truncated": 40, "atari_terminate
 
 @pytest.fixture(scope="module", params=GROUPS)
 def name(request: pytest.FixtureRequest) -> str:
-    for prefix, package in (("openspiel", "pyspiel"), ("rts", "numba")):
+    for prefix, package in (("openspiel", "pyspiel"), ("rts", "numba"), ("pong_of_two", "multi_agent_ale_py")):
         if request.param.startswith(prefix):
             pytest.importorskip(package)
     if request.param.startswith("rts"):

@@ -65,7 +65,7 @@ def silence() -> Iterator[None]:
 
 
 def describe(env: str, options: EnvOptions) -> Description:
-    preset = presets.name_for_env(env)
+    preset = presets.name_for_env(env, options)
     try:
         spec = envs.describe(env, options)
         return Description(env, preset or presets.name_for_spec(spec), spec, None)
