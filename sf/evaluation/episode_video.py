@@ -14,6 +14,7 @@ import numpy as np
 
 from sf import envs
 from sf.config import Config
+from sf.config.roles import roles_of
 from sf.envs import RenderedGroup, UsageError
 from sf.envs.process_guards import keep_working_directory
 from sf.envs.seeding import env_seed
@@ -21,7 +22,7 @@ from sf.envs.spaces.observations import obs_arrays
 from sf.envs.teams import sides_of
 from sf.evaluation.pictures.stage import Projector, Stage
 from sf.evaluation.pictures.video import Video, preview, without_window
-from sf.evaluation.play.episodes import Play
+from sf.evaluation.play.episodes import Play, lineups_by_role
 from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.system.machine import extras
 
@@ -73,6 +74,10 @@ def film(
         on_step()
         of_agents = (policy_id + np.array(sides_of(group.spec))) % len(policies)
         lineups = np.tile(of_agents, (num_envs, 1))  # [M, A]: a match each
+        roles = roles_of(config.population, group.spec, config.run.env)
+        if roles:
+            lineups = lineups_by_role(roles, num_envs, policy_id)[:num_envs]
+            lineups[:, [policy_id in policies for policies in roles]] = policy_id
         seed = env_seed(config.run.seed, _SEED_KEY)
         play = Play(group, policies, lineups, range(num_envs), num_envs, seed, evaluation.eval_deterministic)
         title = f"{config.run.env}, {policies[policy_id].env_steps:,} env steps"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,6 +31,7 @@ class AssignmentRules:
     waits_for_players: bool = False
     targets: Mapping[int, int] = field(default_factory=dict)
     sides: tuple[int, ...] = ()
+    roles: tuple[tuple[int, ...], ...] = ()  # see `sf.config.roles`
 
     @property
     def has_teams(self) -> bool:
@@ -40,7 +41,7 @@ class AssignmentRules:
     @property
     def draws_by_match(self) -> bool:
         """Whether all agents of an environment draw when a match begins. Agents may come and go within it."""
-        draws_alone = self.mixed and not self.has_teams
+        draws_alone = self.mixed and not self.has_teams and not self.roles
         return self.seats is not None or (self.num_policies > 1 and self.num_agents > 1 and not draws_alone)
 
     @property
@@ -112,9 +113,13 @@ class Assignment:
             self._leave(env)
 
     def _draw(self, who: np.ndarray) -> None:
-        drawn = self._rng.integers(self._rules.num_mains, size=len(who), dtype=np.int32)
-        drawn = drawn.reshape(-1, self._rules.num_agents)[:, self._leaders].ravel()
-        self._play(who, drawn[who])
+        num_envs = len(who) // self._rules.num_agents
+        if self._rules.roles:
+            drawn = drawn_by_role(self._rules.roles, num_envs, self._rng)
+        else:
+            drawn = self._rng.integers(self._rules.num_mains, size=len(who), dtype=np.int32)
+            drawn = drawn.reshape(num_envs, -1)[:, self._leaders]
+        self._play(who, drawn.ravel()[who])
 
     def _draw_matches(self, envs: np.ndarray) -> None:
         """envs: [E'] in which a match begins."""
@@ -175,3 +180,12 @@ class Assignment:
         self.learner[actors] = policy
         self.players = np.unique(np.minimum(self.policy, self._rules.num_policies)).tolist()
         self._age[actors] = 0
+
+
+def drawn_by_role(roles: Sequence[Sequence[int]], num_envs: int, rng: np.random.Generator) -> np.ndarray:
+    """Draws a policy for each role in each environment. Returns [E, A] int32."""
+    drawn = np.zeros((num_envs, len(roles)), np.int32)
+    for policies in dict.fromkeys(map(tuple, roles)):
+        agents = [agent for agent, own in enumerate(roles) if tuple(own) == policies]
+        drawn[:, agents] = rng.choice(np.array(policies, np.int32), num_envs)[:, None]
+    return drawn

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sf.config import Config
+from sf.config.roles import Roles, roles_of
 from sf.envs import EnvSpec
 from sf.envs.spaces.symmetries import Symmetry
 from sf.envs.teams import sides_of
@@ -116,6 +117,11 @@ class Plan:
     def sides(self) -> tuple[int, ...]:
         """Returns the side of each agent in a match, [A], from 0: those of one side are drawn together."""
         return sides_of_match(self.config, self.spec)
+
+    @property
+    def roles(self) -> Roles:
+        """Returns the policies that may play each agent, see `sf.config.roles`."""
+        return roles_of(self.config.population, self.spec, self.config.run.env)
 
     @property
     def num_policy_workers(self) -> int:

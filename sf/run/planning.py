@@ -17,6 +17,7 @@ import torch
 from sf.config import Config
 from sf.config.auto_values import with_learning_rate, with_sizes
 from sf.config.flags.model import is_for_critic
+from sf.config.roles import require_plain_players, roles_of
 from sf.envs import ActionSpec, EnvOptions, EnvSpec
 from sf.envs.central_state import with_central_state
 from sf.envs.clock import CLOCK, with_clock
@@ -66,6 +67,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     if config.evaluation.video_every_env_steps:
         with said_where_slow(f"drawing {config.run.env}"):
             require_drawable(config)
+    require_plain_players(roles_of(config.population, spec, config.run.env), config.players)
     config = _with_clock_chosen(config, spec)
     if config.model.critic_clock:
         spec = with_clock(spec)

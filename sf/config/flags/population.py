@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sf.config.flags.ranges import require_range
-from sf.envs.field_types import check_fields
+from sf.envs.field_types import AS_JSON, check_fields
 
 _MOST_DECADES = 20
 
@@ -24,6 +24,12 @@ class PopulationConfig:
     pbt_rollouts_per_draw: int = 4
     """A drawn policy plays for at least this many rollouts, over several episodes if they are shorter. A change of
     policy wastes the rest of the rollout: with 4, at most an eighth of the data. 0: draw for every episode."""
+
+    policy_of: str | None = field(default=None, metadata=AS_JSON)
+    """Roles: which policies play which agents, as a JSON object of patterns of agent names with a policy or a list of
+    them, for example '{"adversary_*": 0, "agent_*": [1, 2]}'. Of a list, one is drawn for all agents of the role, in
+    the place of pbt_mix_policies_in_one_env, and its policies evolve among themselves. Default: every policy plays
+    every agent."""
 
     with_pbt: bool = False
     """Population-based training: rank the policies periodically, mutate the hyperparameters of all but the best, and

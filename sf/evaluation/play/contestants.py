@@ -13,7 +13,9 @@ import gymnasium as gym
 import yaml
 
 from sf.config import Config
+from sf.config.roles import Roles, roles_of
 from sf.envs import EnvOptions, EnvSpec, as_evaluated, describe, flags_for_training
+from sf.envs.errors import UsageError
 from sf.envs.process_guards import keep_working_directory
 from sf.envs.spaces import space_json
 from sf.envs.spaces.observations import ObsWriter
@@ -41,6 +43,21 @@ class Contest:
     config: Config
     options: EnvOptions
     num_own: int
+
+    def roles(self, spec: EnvSpec) -> Roles:
+        """Returns the players that may play each agent of the environment, see `sf.config.roles`.
+
+        Raises UsageError for players that are not all policies of a run with roles, and those alone.
+        """
+        population = self.config.population
+        if population.policy_of is None:
+            return ()
+        if len(self.players) != population.num_policies:
+            raise UsageError(
+                "the policies of this run have roles (policy_of), so all of them play, and nobody else: leave out "
+                "--policy and --against"
+            )
+        return roles_of(population, spec, self.config.run.env)
 
 
 def find_contest(

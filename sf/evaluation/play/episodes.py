@@ -52,6 +52,21 @@ def make_lineups(
     return lineups.reshape(-1, num_sides)[:, list(sides)].astype(np.int32)
 
 
+def lineups_by_role(roles: Sequence[Sequence[int]], num_episodes: int, seed: int) -> np.ndarray:
+    """Returns the policies of each match [M, A], as `make_lineups` does for policies without
+    roles: each has at least `num_episodes` episodes, as often as the others of its role."""
+    rng = np.random.default_rng(seed)
+    longest = max(map(len, roles))
+    num_matches = longest * -(-num_episodes // min(sum(own == other for other in roles) for own in roles))
+    lineups = np.zeros((num_matches, len(roles)), np.int32)
+    for policies in dict.fromkeys(map(tuple, roles)):
+        agents = [agent for agent, own in enumerate(roles) if tuple(own) == policies]
+        rounds = -(-num_matches // len(policies))
+        order = rng.permuted(np.tile(np.array(policies, np.int32), (rounds, 1)), axis=1).ravel()[:num_matches]
+        lineups[:, agents] = order[:, None]
+    return lineups
+
+
 class Play:
     """The matches of a group of environments. Call `step` until `is_done`.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sf.config import Config
+from sf.config.roles import populations, roles_of
 from sf.envs import EnvSpec
 from sf.evaluation.statistics import rate_statistics, statistics
 from sf.league.population.evolution import RANGES, SHAPING, Member, evolve
@@ -44,6 +45,8 @@ class Population:
         self._shaping = shaping
         self._shaping_names = list(spec.shaping)
         self._order = order
+        roles = roles_of(config.population, spec, config.run.env)
+        self._populations = populations(roles, config.population.num_policies)
         self._is_failing = False
         self._initial = initial_hyperparameters(config, spec)
         self._record = PopulationRecord(run_dir.path, self._initial)
@@ -79,7 +82,12 @@ class Population:
             _member(policy_id, policy.objective_values(target), self._hyperparameters(policy_id))
             for policy_id, policy in zip(sorted(self._initial), self._progress.policies, strict=True)
         ]
-        decisions = evolve(members, self._rules, np.random.default_rng((self._seed, generation)))
+        rng = np.random.default_rng((self._seed, generation))
+        decisions = [
+            decision
+            for policies in self._populations
+            for decision in evolve([members[policy_id] for policy_id in policies], self._rules, rng)
+        ]
         env_steps = {policy_id: policy.env_steps for policy_id, policy in enumerate(self._progress.policies)}
         try:
             sentences = self._record.add(decisions, members, env_steps)

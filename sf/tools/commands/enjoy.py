@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,11 +107,12 @@ def _run(flags: EnjoyFlags, interrupt: GentleInterrupt) -> None:
         env, options = found.config.run.env, found.options
         spec = envs.describe(env, options)
         require_spaces(found.players, env, spec)
+        roles = found.roles(spec)
         num_agents = spec.num_agents
         num_envs = min(flags.episodes, max(1, MAX_PANELS // num_agents))
         made = envs.make_rendered_group(env, num_envs, options, seed=flags.seed, first_env_idx=0)
         with closing(made) as group, interrupt:
-            played = _play(flags, env, players, group, num_envs, screen, interrupt)
+            played = _play(flags, env, players, roles, group, num_envs, screen, interrupt)
             has_file = screen.finish()
     say_summary(played, list(players), spec.time_limit)
     if has_file:
@@ -130,6 +131,7 @@ def _play(
     flags: EnjoyFlags,
     env: str,
     players: Mapping[str, Player],
+    roles: Sequence[Sequence[int]],
     group: RenderedGroup,
     num_envs: int,
     screen: Screen,
@@ -137,10 +139,12 @@ def _play(
 ) -> list[Played]:
     """Returns the episodes that were played to their end."""
     from sf.evaluation.pictures.stage import Stage  # noqa: PLC0415
-    from sf.evaluation.play.episodes import Play  # noqa: PLC0415
+    from sf.evaluation.play.episodes import Play, lineups_by_role  # noqa: PLC0415
 
     # Everybody meets the next one, and each is each agent, or team, in turn.
     lineups = (np.arange(flags.episodes)[:, None] + np.array(sides_of(group.spec))) % len(players)  # [M, A]
+    if roles:
+        lineups = lineups_by_role(roles, flags.episodes, flags.seed)[: flags.episodes]
     play = Play(group, list(players.values()), lineups, range(num_envs), num_envs, flags.seed, flags.deterministic)
     stage = Stage(env, short_names(list(players)), lineups, num_envs, group.num_views)
     rate = group.pictures_per_s * flags.speed

@@ -117,6 +117,7 @@ def _run(flags: EvalFlags) -> None:
         device=resolve_device(flags.device),
         num_workers=flags.num_workers,
         num_envs_per_worker=flags.num_envs_per_worker,
+        roles=found.roles(describe(config.run.env, found.options)),
     )
     exploitability = _exploitability(task) if flags.exploitability else {}
     evaluation = evaluate(task, cli.EpisodeProgress(lambda: describe(task.env, task.options).time_limit))

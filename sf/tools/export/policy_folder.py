@@ -65,6 +65,11 @@ class ScoredPolicy:
         policy = without_training_state(saved, precision)
         config = config_of(saved, file)
         spec = envs.describe(config.run.env, config.environment)
+        if config.population.policy_of is not None:
+            raise ValueError(
+                f"{file} is a policy for a role (policy_of), which a card with the score of one policy cannot show: "
+                "write an .onnx or a .pt2 file"
+            )
         num_workers = num_usable_cores()
         task = EvaluationTask(
             env=config.run.env,

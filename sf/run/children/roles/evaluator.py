@@ -17,6 +17,7 @@ def _evaluator_arguments(start: Start) -> EvaluatorArgs:
         config=memory.plan.config,
         given_env=given_env(memory.plan.config.run.env),
         sides=sides_of(memory.plan.spec),
+        roles=memory.plan.roles,
         recoveries=memory.recoveries,
         checkpoints=[memory.checkpoints_of(policy_id) for policy_id in range(memory.plan.num_policies)],
         videos=memory.videos,

@@ -44,6 +44,7 @@ def _rollout_arguments(start: Start) -> RolloutWorkerArgs:
             waits_for_players=config.players.waits_for_players,
             targets=plan.targets,
             sides=plan.sides,
+            roles=plan.roles,
         ),
         action_space=plan.spec.action_space,
         objective=config.population.pbt_target_objective,
