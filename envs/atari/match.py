@@ -15,12 +15,14 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from sf.envs.agent_index import AGENT_INDEX
 from sf.envs.atari.preprocessing import FRAMESKIP, Resize, require_value
 from sf.envs.entries import entry_of_matches
 from sf.envs.errors import UsageError
 from sf.envs.family import Entry
 from sf.envs.group import EnvGroup, EnvSpec, RenderedGroup
 from sf.envs.options import EnvOptions
+from sf.envs.spaces.identity import Identity
 
 _SEEN = {"img_height", "img_width", "noop_max", "stack_num"}  # arguments of the preprocessing; others are of the game
 _SEED_OF_UNSEEDED = 0
@@ -98,6 +100,7 @@ class AtariMatch:
         self._noop_max = noop_max
         self._rng = np.random.default_rng(_SEED_OF_UNSEEDED)
         self.possible_agents = list(env.possible_agents)
+        self._seats = np.eye(len(self.possible_agents), dtype=np.float32)
         self.agents: list[str] = []
         self.render_mode = env.render_mode
         self.metadata = env.metadata
@@ -112,7 +115,7 @@ class AtariMatch:
         self._space = gym.spaces.Dict(
             {
                 "obs": gym.spaces.Box(0, 255, self._stack.shape, np.uint8),
-                "agent_index": gym.spaces.Discrete(len(self.possible_agents)),
+                AGENT_INDEX: Identity(len(self.possible_agents)),
             }
         )
 
@@ -192,4 +195,5 @@ class AtariMatch:
         self._stack = np.concatenate([self._stack[1:], frame[None]])  # a new one: others may keep the one before
 
     def _observations(self, agents: list[str]) -> dict[str, Any]:
-        return {agent: {"obs": self._stack, "agent_index": self.possible_agents.index(agent)} for agent in agents}
+        number = self.possible_agents.index
+        return {agent: {"obs": self._stack, AGENT_INDEX: self._seats[number(agent)]} for agent in agents}

@@ -135,25 +135,26 @@ class _KindOfSeveral:
         """Raises UsageError for an action mask that does not fit the kind's own actions."""
         spec = ActionSpec.of(action)
         self._writer = writer
-        self._constant = {AGENT_KIND: np.eye(union.num_kinds, dtype=np.float32)[number]}
+        constants = {AGENT_KIND: np.eye(union.num_kinds, dtype=np.float32)[number]}
         if CONTINUOUS_MASK in union.obs.spaces:
             has = np.arange(union.spec.num_continuous) < spec.num_continuous
-            self._constant[CONTINUOUS_MASK] = has.astype(np.int8)
+            constants[CONTINUOUS_MASK] = has.astype(np.int8)
         self._mask = None
         if ACTION_MASK in union.obs.spaces:
             mask = _WidenedMask(union.spec.discrete_sizes, spec.discrete_sizes, writer.space.get(ACTION_MASK))
             if ACTION_MASK in writer.space.spaces:
                 self._mask = mask
             else:
-                self._constant[ACTION_MASK] = np.zeros(sum(union.spec.discrete_sizes), np.int8)
-                mask.write(self._constant[ACTION_MASK])
+                constants[ACTION_MASK] = np.zeros(sum(union.spec.discrete_sizes), np.int8)
+                mask.write(constants[ACTION_MASK])
         own = {key: box.shape for key, box in writer.space.items()}
-        self._shapes = [(key, own.get(key)) for key in union.obs if key not in {ACTION_MASK, *self._constant}]
+        self._shapes = [(key, own.get(key)) for key in union.obs if key not in {ACTION_MASK, *constants}]
+        self._constants = [*constants.items()]
         self._decode = decoder(action)
         self._num_heads, self._num_continuous = len(spec.discrete_sizes), spec.num_continuous
 
     def write(self, obs: Any, rows: ObsRows, n: int) -> None:
-        for key, constant in self._constant.items():
+        for key, constant in self._constants:
             rows[key][n][...] = constant
         self._writer.write(obs, self._own_rows(rows, n), 0)
         if self._mask is not None:

@@ -97,17 +97,18 @@ class Tower(nn.Module):
 
     def encode(self, obs: Mapping[str, Tensor]) -> Tensor:
         features = []
-        who = torch.cat([obs[key] for key in self.identities], dim=-1) if self.identities else None  # [N, identities]
+        who = [obs[key] for key in self.identities]  # each [N, n]
         for key, encoder in zip(self.keys, self.encoders, strict=True):
             x, weight = obs[key], next(encoder.parameters(), None)
             if key not in self.as_they_are and weight is not None:
                 x = x.to(compute_dtype(weight))
-            if who is not None and key in self.joined:
-                x = torch.cat((x.flatten(1), who.to(x.dtype)), dim=-1)
+            if key in self.joined:
+                x = torch.cat([x.flatten(1), *(part.to(x.dtype) for part in who)], dim=-1)
             features.append(encoder(x) if isinstance(encoder, Convolutional) else in_parts(encoder, x))
-        if self.join is not None and who is not None:
+        if self.join is not None:
             dtype = compute_dtype(next(self.join.parameters()))
-            return self.join(torch.cat([part.to(dtype) for part in (*features, who)], dim=-1))
+            joined: Tensor = self.join(torch.cat([part.to(dtype) for part in (*features, *who)], dim=-1))
+            return joined
         return features[0] if len(features) == 1 else torch.cat(features, dim=-1)
 
 
