@@ -44,9 +44,9 @@ class Row(NamedTuple):
 class NotingCopier(SlotCopier):
     """Knows whose slots it has copied, in the order of the columns of all batches."""
 
-    def __init__(self, rows, states):
-        super().__init__(rows, states)
-        self._actor = rows["actor"]
+    def __init__(self, slots, states):
+        super().__init__(slots, states)
+        self._actor = slots.arrays["actor"]
         self.actors = []
 
     def copy(self, slots, batch, first_column):
