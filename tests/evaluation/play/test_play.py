@@ -354,7 +354,7 @@ def test_what_had_ended_of_a_match_whose_environment_failed_does_not_count():
     assert [(each.match_idx, each.policy_idx) for each in evaluation.episodes] == [(0, 0), (0, 1)]
     # Nor in the evaluations of a run.
     config = Config().replace(env="breaks", eval_episodes=4, eval_num_envs=2)
-    args = SimpleNamespace(config=config, sides=(0, 1), counters=SimpleNamespace(working=lambda: None))
+    args = SimpleNamespace(config=config, sides=(0, 1), roles=(), counters=SimpleNamespace(working=lambda: None))
     saved = untrained("breaks")
     Breaks.num_made = 0
     evaluation = evaluator._play(args, [saved])
