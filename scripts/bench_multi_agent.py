@@ -4,12 +4,14 @@
 
 Each pair is two commands that differ in one thing. The figure of a pair is the second one's env steps/s by the first
 one's, without start-up, round after round; of "memory" it is bytes by bytes, after the same time. A pair whose
-environment is not installed is left out, and says so.
+environment is not installed is left out, and says so. Each network is trained for a while first, so that its compiled
+steps are there.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import tempfile
@@ -20,6 +22,7 @@ from pathlib import Path
 from statistics import median
 
 from documentation.memory_of_a_run import measured
+from learning.tasks import ENVIRONMENTS
 from process_session import run_bounded
 from recording import json_file, machine
 from recording.markdown_table import markdown_table
@@ -76,6 +79,9 @@ class Options:
     seconds: float = 30.0
     """Of each run."""
 
+    warm_up: float = 120.0
+    """Seconds of a run of each command before the first round, in which its steps are compiled; 0: none."""
+
     pairs: tuple[str, ...] = tuple(PAIRS)
     """Names, or parts of names, of the pairs."""
 
@@ -94,6 +100,9 @@ def main() -> None:
             print(f"{name}: left out, pip install {pair.package}", file=sys.stderr)
             continue
         figure: Callable[[str, float], float] = _memory if pair.is_of_memory else _env_steps_per_s
+        if not pair.is_of_memory and options.warm_up:
+            for flags in (pair.base, pair.other):
+                _env_steps_per_s(f"{pair.flags} {flags}", options.warm_up)
         for _ in range(1 if pair.is_of_memory else options.rounds):
             base, other = (figure(f"{pair.flags} {flags}", options.seconds) for flags in (pair.base, pair.other))
             figures.setdefault(name, []).append((base, other))
@@ -115,7 +124,9 @@ def main() -> None:
 def _env_steps_per_s(flags: str, seconds: float) -> float:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "sf", *shlex.split(flags), f"--train_dir={folder}", "--experiment=run"]
-        run_bounded([*command, f"--train_for_seconds={seconds:g}"], Path(folder, "log"), seconds + START_UP_S)
+        command += [f"--train_for_seconds={seconds:g}"]
+        paths = os.pathsep.join([str(ENVIRONMENTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+        run_bounded(command, Path(folder, "log"), seconds + START_UP_S, variables={"PYTHONPATH": paths})
         summary = Path(folder, "run", "summary.json")
         if not summary.exists():
             sys.exit(Path(folder, "log").read_text())
