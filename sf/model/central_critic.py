@@ -21,6 +21,7 @@ from sf.envs.clock import CENTRAL_STATE
 from sf.model.encoders.choice import NOT_NORMALISED, encoder_names
 from sf.model.layers import activation, compute_dtype, orthogonal
 from sf.model.normalizers import ObsNormalizer
+from sf.model.teams import Teams
 from sf.model.trunk import Tower
 
 CENTRAL_PARTS = ("central_critic.", "mixer.")
@@ -61,7 +62,7 @@ class CentralCritic(nn.Module):
         critic alone sees. teams: [A] of the agents of an environment; empty where values are not computed."""
         super().__init__()
         without_core = replace(config, core="none")
-        self._teams = tuple(teams)
+        self._teams = Teams(teams)
         self._share: StateShare | None = None
         spaces = dict(private)
         if CENTRAL_STATE in spaces:
@@ -121,15 +122,10 @@ class CentralCritic(nn.Module):
 
         encoded: [M, J] of each agent. is_present: [M] bool.
         """
-        teams = torch.tensor(self._teams, device=encoded.device)
-        num_agents = len(teams)
-        groups = encoded.float().unflatten(0, (-1, num_agents))  # [G, A, J]
-        present = is_present.unflatten(0, (-1, num_agents)).float()  # [G, A]
-        same = (teams[:, None] == teams).float()
-        sides = [same, 1.0 - same] if self._sees_rivals else [same]
-        means = []
-        for side in sides:
-            weight = side * present[:, None]  # [G, A, A]
-            weight = weight / weight.sum(-1, keepdim=True).clamp(min=1.0)
-            means.append((weight @ groups).flatten(0, 1))
-        return means
+        teams, present = self._teams, is_present.float()
+        count = teams.sums(present[:, None])  # [G, K, 1]
+        total = teams.sums(encoded.float() * present[:, None])  # [G, K, J]
+        sides = [(total, count)]
+        if self._sees_rivals:
+            sides.append((total.sum(1, keepdim=True) - total, count.sum(1, keepdim=True) - count))
+        return [teams.of_agents(of_side / number.clamp(min=1.0)) for of_side, number in sides]

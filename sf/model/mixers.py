@@ -9,11 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sf.model.layers import orthogonal
+from sf.model.teams import Teams
 
 _WIDTH = 32  # of the mixture, as QMIX has it
 
@@ -24,7 +24,7 @@ class Mixer(nn.Module, ABC):
     def __init__(self, teams: Sequence[int]) -> None:
         """teams: [A] of the agents of an environment; empty where no values are computed."""
         super().__init__()
-        self._teams = tuple(teams)
+        self.teams = Teams(teams)
         self.head = nn.Linear(1, 1)
         nn.init.ones_(self.head.weight)
         nn.init.zeros_(self.head.bias)
@@ -35,25 +35,20 @@ class Mixer(nn.Module, ABC):
         value: [M] of each agent. features: [M, F] of the critic. is_present: [M] bool; agents that are absent have no
         part in the value of their team.
         """
-        num_agents = len(self._teams)
-        teams = torch.tensor(self._teams, device=value.device)
-        same = (teams[:, None] == teams).to(value.dtype)
-        present = is_present.unflatten(0, (-1, num_agents)).to(value.dtype)  # [G, A]
-        member = same * present[:, None]  # [G, A, A]: whether the second one plays on the team of the first
-        mixed = self.mix(value.unflatten(0, (-1, num_agents)), features.unflatten(0, (-1, num_agents)), member)
-        team_value: Tensor = self.head(mixed.flatten(0, 1)[:, None]).squeeze(-1)
+        mixed = self.mix(value[:, None], features, is_present[:, None].to(value.dtype))  # [G, K, 1]
+        team_value: Tensor = self.teams.of_agents(self.head(mixed)).squeeze(-1)
         return team_value
 
     @abstractmethod
-    def mix(self, value: Tensor, features: Tensor, member: Tensor) -> Tensor:
-        """value [G, A], features [G, A, F], member [G, A, A] -> the values of the teams of all agents [G, A]."""
+    def mix(self, value: Tensor, features: Tensor, present: Tensor) -> Tensor:
+        """value [M, 1], features [M, F], present [M, 1], 0 or 1 -> the values of the teams [G, K, 1]."""
 
 
 class SumMixer(Mixer):
     """The sum of the agents' values (VDN, Sunehag et al. 2018, equation 1)."""
 
-    def mix(self, value: Tensor, features: Tensor, member: Tensor) -> Tensor:
-        return (member @ value[..., None]).squeeze(-1)
+    def mix(self, value: Tensor, features: Tensor, present: Tensor) -> Tensor:
+        return self.teams.sums(value * present)
 
 
 class MonotonicMixer(Mixer):
@@ -71,12 +66,12 @@ class MonotonicMixer(Mixer):
         self.outer_weight = orthogonal(nn.Linear(num_features, _WIDTH), 1.0)
         self.outer_bias = orthogonal(nn.Linear(num_features, 1), 1.0)
 
-    def mix(self, value: Tensor, features: Tensor, member: Tensor) -> Tensor:
-        of_team = member / member.sum(-1, keepdim=True).clamp(min=1.0) @ features  # [G, A, F]
-        weighted = self.inner_weight(features).abs() * value[..., None]  # [G, A, W]
-        inner = F.elu(member @ weighted + self.inner_bias(of_team))
-        outer = (self.outer_weight(of_team).abs() * inner).mean(-1)
-        return outer + self.outer_bias(of_team).squeeze(-1)
+    def mix(self, value: Tensor, features: Tensor, present: Tensor) -> Tensor:
+        of_team = self.teams.sums(features * present) / self.teams.sums(present).clamp(min=1.0)  # [G, K, F]
+        weighted = self.inner_weight(features).abs() * value * present  # [M, W]
+        inner = F.elu(self.teams.sums(weighted) + self.inner_bias(of_team))
+        outer = (self.outer_weight(of_team).abs() * inner).mean(-1, keepdim=True)
+        return outer + self.outer_bias(of_team)
 
 
 def make_mixer(name: str, teams: Sequence[int], num_features: int) -> Mixer | None:
