@@ -19,7 +19,7 @@ from sf.envs.family import Entry, Family
 from sf.envs.group import EnvGroup, Episode, ObsRows, RenderedGroup, StepResult
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.filming import film_envs
-from sf.envs.spaces.actions import decoder
+from sf.envs.spaces.actions import ActionSpec, decoder
 from sf.envs.wrappers.wrapping import wrapped
 
 _PREFIX = "vmas:"
@@ -155,9 +155,12 @@ class VmasGroup:
         self._group = group
         self._copies = copies
         self._env_id = env_id
-        self._decode = decoder(group.spec.action_space, group.num_actors)
         self.spec = group.spec
         self.num_actors = group.num_actors
+        spec, num_agents = group.spec, group.spec.num_agents
+        of_agents = [spec.own_spaces[kind][1] for kind in spec.kinds] or [spec.action_space] * num_agents
+        self._layouts = [ActionSpec.of(space) for space in of_agents]
+        self._decoders = [decoder(space, len(copies)) for space in of_agents]
 
     def reset(self, obs: ObsRows) -> None:
         self._group.reset(obs)
@@ -165,10 +168,9 @@ class VmasGroup:
     def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
         """A copy that begins anew in this step is stepped as well: its reset makes that undone."""
         if len(self._copies) > 1:
-            actions = np.asarray(self._decode(discrete, continuous), np.float32)
-            by_agent = actions.reshape(len(self._copies), self.spec.num_agents, -1).swapaxes(0, 1)
+            joint = [self._actions(agent_idx, discrete, continuous) for agent_idx in range(self.spec.num_agents)]
             with call_of(self._env_id, "step()"):
-                stepped = self._copies[0].vmas.step([np.ascontiguousarray(each) for each in by_agent])
+                stepped = self._copies[0].vmas.step(joint)
             for copy in self._copies:
                 copy.result = stepped
         episodes: list[Episode] = self._group.step(discrete, continuous, obs, result)
@@ -179,6 +181,13 @@ class VmasGroup:
 
     def close(self) -> None:
         self._group.close()
+
+    def _actions(self, agent_idx: int, discrete: np.ndarray, continuous: np.ndarray) -> np.ndarray:
+        """Returns the actions of an agent in all copies [E, C], of those of all actors."""
+        own, layout = slice(agent_idx, None, self.spec.num_agents), self._layouts[agent_idx]
+        chosen, numbers = discrete[own, : len(layout.discrete_sizes)], continuous[own, : layout.num_continuous]
+        actions = np.asarray(self._decoders[agent_idx](chosen, numbers), np.float32)
+        return np.ascontiguousarray(actions.reshape(len(self._copies), -1))
 
 
 def _space(space: Any) -> gym.Space:

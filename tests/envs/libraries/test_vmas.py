@@ -11,6 +11,8 @@ from group_driver import play
 
 from sf.envs import EnvOptions, describe, make_group
 
+PLANE, LINE = gym.spaces.Box(-1, 1, (2,), np.float32), gym.spaces.Box(0, 4, (1,), np.float32)
+
 
 class Scenario:
     """Stands in for a VMAS environment with two agents, who are paid the first number of their action. Copy e of them
@@ -18,13 +20,13 @@ class Scenario:
 
     agents = (SimpleNamespace(name="red"), SimpleNamespace(name="blue"))
 
-    def __init__(self, num_envs: int, max_steps: int) -> None:
+    def __init__(self, num_envs: int, max_steps: int, action_of_blue: gym.Space) -> None:
         self.num_envs = num_envs
         self._ends = max_steps + torch.arange(num_envs)
         self._num_steps = torch.zeros(num_envs)
         self.num_calls = 0
         self.observation_space = gym.spaces.Tuple([gym.spaces.Box(-np.inf, np.inf, (3,), np.float32)] * 2)
-        self.action_space = gym.spaces.Tuple([gym.spaces.Box(-1, 1, (2,), np.float32)] * 2)
+        self.action_space = gym.spaces.Tuple([PLANE, action_of_blue])
 
     def seed(self, seed: int) -> None:
         self.seeded = seed
@@ -34,6 +36,7 @@ class Scenario:
         return self._obs()
 
     def step(self, actions: list[np.ndarray]) -> tuple[list, list, torch.Tensor, torch.Tensor, list]:
+        assert [action.shape[1:] for action in actions] == [space.shape for space in self.action_space]
         self.num_calls += 1
         self._num_steps += 1
         rewards = [torch.as_tensor(action)[:, 0] for action in actions]
@@ -51,7 +54,7 @@ def package(monkeypatch: pytest.MonkeyPatch) -> list[Scenario]:
     made: list[Scenario] = []
 
     def make_env(scenario: str, num_envs: int, max_steps: int, n_agents: int = 2, **kwargs: object) -> Scenario:
-        made.append(Scenario(num_envs, max_steps))
+        made.append(Scenario(num_envs, max_steps, LINE if scenario == "simple" else PLANE))
         return made[-1]
 
     names = {"scenarios": ["balance"], "mpe_scenarios": ["simple"], "debug_scenarios": []}
@@ -75,6 +78,16 @@ def test_copies_are_stepped_at_once_and_each_begins_anew_by_itself(package) -> N
     _, steps = play(make_group("vmas:balance", 1, options, seed=0, first_env_idx=0), 4)
     assert steps[2].result.truncated.all()
     np.testing.assert_allclose(steps[0].result.reward, np.clip(steps[0].continuous[:, 0], -1, 1))
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_agents_whose_actions_differ_act_within_their_own_ranges(package, num_envs) -> None:
+    options = EnvOptions(env_kwargs='{"max_steps": 9}')
+    _, steps = play(make_group("vmas:simple", num_envs, options, seed=0, first_env_idx=0), 5)
+    for step in steps:
+        red, blue = step.continuous[::2, 0], step.continuous[1::2, 0]
+        np.testing.assert_allclose(step.result.reward[::2], np.clip(red, -1, 1), atol=1e-6)
+        np.testing.assert_allclose(step.result.reward[1::2], np.clip(2 + 2 * blue, 0, 4), atol=1e-6)
 
 
 def test_what_it_does_not_take_is_said(package, monkeypatch) -> None:
