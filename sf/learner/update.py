@@ -38,7 +38,7 @@ from sf.learner.optimizer.step import OptimizerStep
 from sf.learner.training_metrics import SkippedUpdates, TrainingMetrics
 from sf.model.building import build_model
 from sf.model.inference import Flat, num_weights
-from sf.model.normalizers import ReturnNormalizer, RunningMoments
+from sf.model.normalizers import RunningMoments
 from sf.ranks.ranks import ALONE, Ranks
 
 
@@ -154,7 +154,7 @@ class Updater:
             callback.after_step()
         num_steps = self.version - version_before
         if self._config.lr_schedule == "kl_adaptive" and num_steps == self._config.steps_per_iteration:
-            self._adapt_learning_rate(share_done)
+            self._learning_rate.adapt(self._config, share_done, self.metrics, self.model.value_norm)
         self.metrics.add_iteration(
             {
                 "lag_mean": lag.sum() / batch.valid.sum().clamp(min=1),
@@ -245,34 +245,6 @@ class Updater:
         self._learning_rate.ceiling = learning_rate_factor * min(self.learning_rate, diverged._learning_rate.ceiling)
         self._learning_rate.set(self.learning_rate)
 
-    def _adapt_learning_rate(self, share_done: float) -> None:
-        """Set the rate by how far the policy had moved in the minibatches of the last epoch, each before its step."""
-        config = self._config
-        kl = self.metrics.mean_of_last(config.num_batches_per_epoch, "approx_kl")
-        if kl is None:
-            return  # no step of the last epoch was finite
-        threshold = config.lr_schedule_kl_threshold
-        assert config.lr_adaptive_max != "auto"  # see sf.config.auto_values
-        assert threshold != "auto"
-        assert config.lr_adaptive_max_final != "auto"
-        lowest, highest, final = config.lr_adaptive_min, config.lr_adaptive_max, config.lr_adaptive_max_final
-        if final is not None:
-            highest = learning_rate.held(highest, share_done, final, config.lr_adaptive_max_hold)
-        worth = self._advantage_scale()
-        highest = max(worth * highest, lowest)
-        threshold *= worth
-        self._learning_rate.set(learning_rate.kl_adaptive(self.learning_rate, kl, threshold, lowest, highest))
-
-    def _advantage_scale(self) -> float:
-        """Returns `learning_rate.advantage_scale` by the advantages of the last epoch."""
-        config, value_norm = self._config, self.model.value_norm
-        if not config.lr_adaptive_advantage_share or not isinstance(value_norm, ReturnNormalizer):
-            return 1.0
-        advantage_stddev = self.metrics.mean_of_last(config.num_batches_per_epoch, "advantage_stddev")
-        assert advantage_stddev is not None  # the KL divergence is of the same samples
-        return_stddev = float(value_norm.stddev)
-        return learning_rate.advantage_scale(advantage_stddev, return_stddev, config.lr_adaptive_advantage_share)
-
     def _cuts(self, batch: Batch, mask: Tensor, callback: IterationCallback) -> Iterator[Cut]:
         """Yields the minibatches of all epochs, or none if the callback says no before the first."""
         if self._config.steps_per_iteration == 1:
@@ -293,10 +265,8 @@ class Updater:
 
     def _prepare(self, batch: Batch, mask: Tensor, callback: IterationCallback) -> Minibatch | None:
         """Returns the iteration with all that is computed once for its steps, or None if the callback says no."""
-        whole, has_memory = (
-            Minibatch(batch, mask, batch.log_prob, teammates=self._teammates),
-            bool(self.model.state_size),
-        )
+        whole = Minibatch(batch, mask, batch.log_prob, teammates=self._teammates)
+        has_memory = bool(self.model.state_size)
         if not (self._is_central or needs_evaluation(self._config, has_memory)):
             return whole
         before = self._evaluate_before(batch, callback)

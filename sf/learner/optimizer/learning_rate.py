@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import math
 
+from sf.config import LearnerConfig
 from sf.learner.optimizer.optimizer import Optimizer
+from sf.learner.training_metrics import TrainingMetrics
+from sf.model.normalizers import ReturnNormalizer, ValueNorm
 
 KL_ADAPTIVE_FACTOR = 1.5
 
@@ -74,3 +77,30 @@ class LearningRate:
 
     def set(self, rate: float) -> None:
         self._optimizer.learning_rate = min(rate, self.ceiling)
+
+    def adapt(self, config: LearnerConfig, share_done: float, metrics: TrainingMetrics, value_norm: ValueNorm) -> None:
+        """Set the rate by how far the policy moved in the minibatches of the last epoch, each before its step.
+
+        share_done: of the run. metrics: of its steps. value_norm: of the network.
+        """
+        kl = metrics.mean_of_last(config.num_batches_per_epoch, "approx_kl")
+        if kl is None:
+            return  # no step of the last epoch was finite
+        threshold, final = config.lr_schedule_kl_threshold, config.lr_adaptive_max_final
+        lowest, highest = config.lr_adaptive_min, config.lr_adaptive_max
+        assert highest != "auto"  # see sf.config.auto_values
+        assert threshold != "auto"
+        assert final != "auto"
+        if final is not None:
+            highest = held(highest, share_done, final, config.lr_adaptive_max_hold)
+        worth = _advantage_scale(config, metrics, value_norm)
+        self.set(kl_adaptive(self.value, kl, worth * threshold, lowest, max(worth * highest, lowest)))
+
+
+def _advantage_scale(config: LearnerConfig, metrics: TrainingMetrics, value_norm: ValueNorm) -> float:
+    """Returns `advantage_scale` by the advantages of the last epoch."""
+    if not config.lr_adaptive_advantage_share or not isinstance(value_norm, ReturnNormalizer):
+        return 1.0
+    advantage_stddev = metrics.mean_of_last(config.num_batches_per_epoch, "advantage_stddev")
+    assert advantage_stddev is not None  # the KL divergence is of the same samples
+    return advantage_scale(advantage_stddev, float(value_norm.stddev), config.lr_adaptive_advantage_share)
