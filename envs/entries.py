@@ -17,7 +17,7 @@ from sf.envs.groups import calls
 from sf.envs.groups.gym import GymGroup
 from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.groups.parallel import ParallelGroup
-from sf.envs.groups.tuple_agents import is_team, team_of
+from sf.envs.groups.tuple_agents import agents_of, has_several_agents
 from sf.envs.groups.turns import as_parallel
 from sf.envs.groups.vector import VectorGroup, require_num_envs, require_single_frames
 from sf.envs.options import EnvOptions
@@ -135,8 +135,8 @@ def group_of_envs(
     films: makes a `RenderedGroup`, which does not ask for strict spaces.
     """
     envs = [as_gymnasium(env_id, env) for env in envs]
-    if is_team(env_id, envs[0]):
-        return group_of_matches(env_id, [team_of(env) for env in envs], options, seed, first_env_idx, films)
+    if has_several_agents(env_id, envs[0]):
+        return group_of_matches(env_id, [agents_of(env) for env in envs], options, seed, first_env_idx, films)
     frameskip = options.env_frameskip or 1
     if not films:
         return GymGroup(env_id, envs, seed, first_env_idx, frameskip, options.strict_spaces)

@@ -47,7 +47,7 @@ class EnvSpec:
     num_agents: int = 1  # actors of one environment
     frameskip: int = 1  # frames of the simulator for one step (one decision)
     shaping: Mapping[str, float] = field(default_factory=dict)  # weights of shaped rewards, by name: see set_shaping
-    state_space: gym.spaces.Box | None = field(default=None, compare=False)  # see `sf.envs.central_state`
+    state_space: gym.spaces.Box | None = field(default=None, compare=False)  # see `sf.envs.added.central_state`
     for_critic: tuple[str, ...] = field(default=(), compare=False)  # keys of the observation that the policy never sees
     has_own_time_limit: bool = field(default=False, compare=False)  # see `sf.envs.wrappers.layers`
     can_cut: bool = field(default=False, compare=False)  # its groups are `CuttableGroup`s

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sf.envs.agent_index import IndexedGroup, is_shown, with_index
+from sf.envs.added.agent_index import IndexedGroup, is_shown, with_index
 from sf.envs.atari.family import ATARI
 from sf.envs.custom.given import GIVEN, give, importable_name, require_factory
 from sf.envs.custom.module import MODULE
@@ -88,9 +88,7 @@ def make_group(
     with call_of(env_id, "its set-up"):
         make = _entry(env_id, options).make_group
         group = make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx, core=core)
-        if options.teams is not None:
-            group.spec = with_teams(env_id, group.spec, options)
-    return IndexedGroup(group) if is_shown(env_id, group.spec, options) else group
+        return _as_asked(env_id, group, options)
 
 
 def make_rendered_group(
@@ -105,8 +103,13 @@ def make_rendered_group(
         if make is None:
             raise UsageError(f"env {env_id!r} cannot be drawn: give it, or its family, a make_rendered_group")
         group = make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx)
-        if options.teams is not None:
-            group.spec = with_teams(env_id, group.spec, options)
+        return _as_asked(env_id, group, options)
+
+
+def _as_asked(env_id: str, group: Any, options: EnvOptions) -> Any:
+    """Returns the group with the teams and the index of agents that the options ask for."""
+    if options.teams is not None:
+        group.spec = with_teams(env_id, group.spec, options)
     return IndexedGroup(group) if is_shown(env_id, group.spec, options) else group
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.agent_index import AGENT_INDEX
+from sf.envs.added.agent_index import AGENT_INDEX
 from sf.envs.atari.preprocessing import FRAMESKIP, Resize, require_value
 from sf.envs.entries import entry_of_matches
 from sf.envs.errors import UsageError

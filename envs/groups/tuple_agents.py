@@ -16,7 +16,7 @@ from sf.envs.groups import calls
 from sf.envs.spaces.actions import ActionSpec, decoder, without_multi_binary
 
 
-def is_team(env_id: str, env: gym.Env) -> bool:
+def has_several_agents(env_id: str, env: gym.Env) -> bool:
     """Returns whether it is an environment of several agents in the manner of Gymnasium, or of Sample Factory.
 
     An environment of one agent may have Tuples, too. So one with two of them makes a step, whose reward shows it.
@@ -34,7 +34,7 @@ def is_team(env_id: str, env: gym.Env) -> bool:
     return isinstance(reward, list | tuple | np.ndarray) and np.shape(reward) == (num_agents,)
 
 
-class Team:
+class TupleAgents:
     """The `ParallelEnv` of such an environment: its agents are 0 to n - 1.
 
     An agent that has ended before the others leaves. The environment gets the first of its actions for it from then on.
@@ -79,7 +79,7 @@ class Team:
         return dict.fromkeys(self.possible_agents, value)
 
 
-class ListedTeam(Team):
+class ListedAgents(TupleAgents):
     """The `ParallelEnv` of an environment with `is_multiagent` and `num_agents`, as Sample Factory has them.
 
     All agents have the environment's spaces; observations, rewards, ends and infos are lists. Such an environment
@@ -105,9 +105,9 @@ def _is_listed(env: Any) -> bool:
     return bool(getattr(env, "is_multiagent", False)) and hasattr(env, "num_agents")
 
 
-def team_of(env: Any) -> Team:
-    """Returns the agents of an environment for which `is_team` is true."""
-    return ListedTeam(env) if _is_listed(env) else Team(env)
+def agents_of(env: Any) -> TupleAgents:
+    """Returns the agents of an environment for which `has_several_agents` is true."""
+    return ListedAgents(env) if _is_listed(env) else TupleAgents(env)
 
 
 def _first_action(space: gym.Space) -> Any:

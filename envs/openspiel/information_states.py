@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyspiel
 
-from sf.envs.agent_index import AGENT_INDEX
+from sf.envs.added.agent_index import AGENT_INDEX
 from sf.envs.errors import UsageError
 from sf.envs.openspiel.games import TensorGame, load
 from sf.envs.openspiel.group import OBSERVATION

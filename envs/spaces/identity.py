@@ -10,7 +10,7 @@ class Identity(gym.spaces.Box):
     """One of n as a one-hot vector, [n] float32.
 
     It changes what the other observations mean, so the network joins it with each of them
-    (`sf.model.actor_critic`), where a plain Box has an encoder of its own.
+    (`sf.model.trunk`), where a plain Box has an encoder of its own.
     """
 
     def __init__(self, n: int) -> None:

@@ -25,7 +25,7 @@ from sf.envs.custom.given import GivenEnv
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
 from sf.evaluation.episode_video import film
-from sf.evaluation.play.episodes import Play, lineups_by_role, make_lineups
+from sf.evaluation.play.episodes import Play, make_lineups
 from sf.evaluation.play.exploitability import exploitability, information_states, tabular
 from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.evaluation.results import Evaluation
@@ -142,11 +142,7 @@ def _remembered(recovery: RecoveryMemory, counters: CounterRow) -> Checkpoint:
 def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:
     config = args.config
     num_episodes = config.evaluation.eval_episodes
-    lineups = (
-        lineups_by_role(args.roles, num_episodes, 0)
-        if args.roles
-        else make_lineups(len(saved), len(args.sides), num_episodes, 0, args.sides)
-    )
+    lineups = make_lineups(len(saved), len(args.sides), num_episodes, 0, args.sides, args.roles)
     num_envs = min(config.evaluation.eval_num_envs, len(lineups))
     seed = env_seed(config.run.seed, _SEED_KEY)
     seed_process(seed)

@@ -20,7 +20,7 @@ from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
 from sf.envs.teams import sides_of
 from sf.evaluation.play.contestants import Contestant, require_spaces
-from sf.evaluation.play.episodes import Play, Played, lineups_by_role, make_lineups
+from sf.evaluation.play.episodes import Play, Played, make_lineups
 from sf.evaluation.play.opponents import Opponent
 from sf.evaluation.play.player import Player
 from sf.evaluation.play.torch_policy import TorchPolicy
@@ -124,11 +124,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     spec = envs.describe(task.env, task.options)
     require_spaces(task.players, task.env, spec)
     sides = sides_of(spec)
-    lineups = (
-        lineups_by_role(task.roles, task.num_episodes, task.seed)
-        if task.roles
-        else make_lineups(len(task.players), spec.num_agents, task.num_episodes, task.seed, sides)
-    )
+    lineups = make_lineups(len(task.players), spec.num_agents, task.num_episodes, task.seed, sides, task.roles)
     of_workers = replace(task, players={}, seed=env_seed(task.seed, _SEED_KEY))
     cores = usable_cores()
     num_workers = min(task.num_workers or num_usable_cores(), len(lineups))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from sf.config import ModelConfig
-from sf.envs.clock import CLOCK
+from sf.envs.added.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import MASKS, ActionSpec
 from sf.envs.spaces.identity import Identity

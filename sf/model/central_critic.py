@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from sf.config import ModelConfig
 from sf.config.flags.model import is_for_critic
-from sf.envs.central_state import StateShare
-from sf.envs.clock import CENTRAL_STATE
+from sf.envs.added.central_state import StateShare
+from sf.envs.added.clock import CENTRAL_STATE
 from sf.model.encoders.choice import NOT_NORMALISED, encoder_names
 from sf.model.layers import activation, compute_dtype, orthogonal
 from sf.model.normalizers import ObsNormalizer

@@ -35,7 +35,7 @@ class AssignmentRules:
 
     @property
     def has_teams(self) -> bool:
-        """Whether some agents are drawn together."""
+        """Returns whether some agents are drawn together."""
         return 0 < len(set(self.sides)) < self.num_agents
 
     @property

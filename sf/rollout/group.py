@@ -10,8 +10,8 @@ import numpy as np
 
 from sf import envs
 from sf.envs import ActionSpec, EnvGroup, EnvOptions, Episode, StepResult, UsageError
-from sf.envs.central_state import CentralStateGroup
-from sf.envs.clock import ADDED_FOR_CRITIC, ClockedGroup
+from sf.envs.added.central_state import CentralStateGroup
+from sf.envs.added.clock import ADDED_FOR_CRITIC, ClockedGroup
 from sf.envs.custom.given import GivenEnv
 from sf.envs.group import CurriculumGroup
 from sf.envs.guard import Fault, GuardedGroup
@@ -39,8 +39,8 @@ class RolloutWorkerArgs:
     options: EnvOptions
     num_envs_per_group: int
     rollout: int
-    with_clock: bool  # for the critic, see `sf.envs.clock`
-    with_state: bool  # for the critic, see `sf.envs.central_state`
+    with_clock: bool  # for the critic, see `sf.envs.added.clock`
+    with_state: bool  # for the critic, see `sf.envs.added.central_state`
     bootstrap_truncated: bool | Literal["auto"]  # as the flag
     decorrelate: bool  # as the flag
     seed: int

@@ -87,7 +87,7 @@ class Matches(Recorder):
         return finished
 
     def _scores(self, all_episodes: Iterable[Iterable[Episode]]) -> tuple[float, ...]:
-        """Of each side of a match, from its episodes."""
+        """Returns the score of each side of a match, from its episodes."""
         if all(self._objective in episode.stats for episodes in all_episodes for episode in episodes):
             return tuple(sum(float(episode.stats[self._objective]) for episode in own) for own in all_episodes)
         return tuple(sum(float(episode.episode_return) for episode in own) for own in all_episodes)

@@ -19,8 +19,8 @@ from sf.config.auto_values import with_learning_rate, with_sizes
 from sf.config.flags.model import is_for_critic
 from sf.config.roles import require_plain_players, roles_of
 from sf.envs import ActionSpec, EnvOptions, EnvSpec
-from sf.envs.central_state import with_central_state
-from sf.envs.clock import CLOCK, with_clock
+from sf.envs.added.central_state import with_central_state
+from sf.envs.added.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.evaluation.episode_video import require_drawable

@@ -7,7 +7,7 @@ from kinds_env import TwoKinds
 
 from sf import envs
 from sf.envs import EnvOptions, UsageError
-from sf.envs.agent_index import AGENT_INDEX
+from sf.envs.added.agent_index import AGENT_INDEX
 from sf.envs.spaces import space_json
 from sf.envs.spaces.observations import ObsWriter
 

@@ -7,7 +7,7 @@ from gymnasium.vector import AutoresetMode
 
 from sf import envs
 from sf.envs import EnvOptions, StepResult
-from sf.envs.clock import CLOCK, ClockedGroup, with_clock
+from sf.envs.added.clock import CLOCK, ClockedGroup, with_clock
 from sf.envs.groups.vector import VectorGroup
 from sf.envs.spaces.actions import ActionSpec
 

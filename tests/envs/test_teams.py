@@ -1,4 +1,4 @@
-"""Who is in which team: what the environment knows, what the flag says, and mistakes in it."""
+"""Teams come from the environment or from the flag, whose mistakes are said."""
 
 import gymnasium as gym
 import pytest

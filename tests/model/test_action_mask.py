@@ -5,7 +5,7 @@ import torch
 from torch.distributions import Categorical
 
 from sf.config import ModelConfig
-from sf.envs.clock import CLOCK
+from sf.envs.added.clock import CLOCK
 from sf.envs.spaces.actions import ActionSpec
 from sf.model.building import build_model
 from sf.model.distributions import IMPOSSIBLE, ActionDistribution

@@ -11,8 +11,8 @@ import torch
 from sf.config import Config
 from sf.config.flags.model import ModelConfig
 from sf.envs import ActionSpec
-from sf.envs.central_state import StateShare
-from sf.envs.clock import CENTRAL_STATE
+from sf.envs.added.central_state import StateShare
+from sf.envs.added.clock import CENTRAL_STATE
 from sf.model.building import build_model
 from sf.model.mixers import MonotonicMixer, SumMixer
 from sf.run.planning import make_plan

@@ -15,7 +15,7 @@ from untrained import untrained
 from sf import envs
 from sf.config import ModelConfig
 from sf.envs import ActionSpec
-from sf.envs.clock import with_clock
+from sf.envs.added.clock import with_clock
 from sf.envs.spaces.partial_box import PartialBox
 from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.model import acting, compiled_acting, distributions

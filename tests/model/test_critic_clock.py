@@ -7,7 +7,7 @@ import torch
 
 from sf.config import Config
 from sf.envs import ActionSpec
-from sf.envs.clock import CLOCK
+from sf.envs.added.clock import CLOCK
 from sf.model.building import build_model
 from sf.run.planning import make_plan
 

@@ -36,7 +36,7 @@ def networks(**flags):
 
 
 def part(name, tensor):
-    """Those numbers of a tensor of the union's network that the smaller kind has."""
+    """Returns those numbers of a tensor of the union's network that the smaller kind has."""
     if name == "log_stddev":
         return tensor[:1]
     if name.startswith("policy_head"):
@@ -45,7 +45,7 @@ def part(name, tensor):
 
 
 def observations(union, num):
-    """What the smaller kind sees in the union, and alone."""
+    """Returns what the smaller kind sees in the union, and alone."""
     rows = {key: np.full((num, *each.shape), 77, each.dtype) for key, each in union.obs.items()}
     numbers = np.random.default_rng(0).standard_normal((num, LENGTH)).astype(np.float32)
     for n in range(num):
@@ -103,7 +103,7 @@ def test_a_kind_without_any_numbers_has_only_its_choices():
     "beside", [box(3), gym.spaces.Box(0, 255, (36, 36, 1), np.uint8)], ids=["a vector", "a picture"]
 )
 def test_what_an_observation_means_depends_on_who_sees_it(beside):
-    """By more than a sum of what each says: heads are linear, so features have to be of both."""
+    """Heads are linear, so each feature has to depend on both."""
     spaces = gym.spaces.Dict(obs=beside, agent_index=Identity(2))
     model = build_model(ModelConfig(encoder_mlp_layers=(8,), normalize_input=False), spaces, ActionSpec((3,), 0))
     torch.manual_seed(0)

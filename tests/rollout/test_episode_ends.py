@@ -10,7 +10,7 @@ import pytest
 
 from sf import envs
 from sf.envs import EnvOptions, EnvSpec, StepResult
-from sf.envs.clock import CLOCK, ClockedGroup
+from sf.envs.added.clock import CLOCK, ClockedGroup
 from sf.envs.groups.gym import GymGroup
 from sf.envs.groups.parallel import ParallelGroup
 from sf.envs.guard import GuardedGroup

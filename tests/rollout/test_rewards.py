@@ -1,4 +1,4 @@
-"""What the agents of teams are trained on: the matrix of each flag by hand, and the rows that it is written to."""
+"""Agents of teams are trained on what the matrix of each flag makes of their rewards."""
 
 import dataclasses
 

@@ -28,7 +28,7 @@ class TwoKinds:
         speaker: tuple[gym.Space, gym.Space] = (box(2), gym.spaces.Discrete(2)),
         listener: tuple[gym.Space, gym.Space] = (box(4), gym.spaces.Discrete(5)),
     ) -> None:
-        """Of each kind: the observation and the action space."""
+        """Returns the observation space and the action space of each kind."""
         self._spaces = {agent: speaker if agent == "speaker" else listener for agent in self.possible_agents}
         self._episode = 0
         self.agents: list[str] = []

@@ -10,8 +10,8 @@ import torch
 from joint_env import AGENT, MATCH, STEP, Joint
 
 from sf.config import Config
-from sf.envs.central_state import StateShare
-from sf.envs.clock import CENTRAL_STATE
+from sf.envs.added.central_state import StateShare
+from sf.envs.added.clock import CENTRAL_STATE
 from sf.learner.batches.choice import make_loader
 from sf.rollout.worker import rollout_worker
 from sf.run.lifetime import Run

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from not_training import updater_and_loader
 from runs import DEVICE, QUEUES
 
 from sf.config import Config
-from sf.envs import ActionSpec
-from sf.learner.batches.choice import make_loader
-from sf.learner.update import Updater
 from sf.run.lifetime import Run
 from sf.run.planning import make_plan
-from sf.shared.weights import PolicyWorkers, SharedWeights
 from sf.storage.run_dir import RunDir
-from sf.system import gpu
 from sf.system.processes.reports import LearnerFinished
-from sf.system.processes.torch_runtime import configure
 
 FIELDS = ("discrete", "log_prob", "value", "policy_version")
 
 
 def recording_learner(reports, args):
-    configure(args.weights.device, num_threads=1, deterministic=True)
-    spec, device = args.spec, gpu.torch_device(args.weights.device)
-    updater = Updater(args.config, spec.obs_space, ActionSpec.of(spec.action_space), False, device)
-    memory = SharedWeights.create(args.weights)
-    memory.publish(updater.flat_weights(), version=1)
-    PolicyWorkers(memory, args.policy_workers, reports)
-    loader = make_loader(args, memory)
+    _, loader = updater_and_loader(reports, args)
     batch = loader.next()
     records = {name: getattr(batch, name).cpu().numpy() for name in FIELDS}
     np.savez(args.checkpoints / "batch.npz", mask=batch.obs["action_mask"].cpu().numpy()[:-1], **records)

@@ -34,14 +34,22 @@ class Played:
 
 
 def make_lineups(
-    num_policies: int, num_agents: int, num_episodes: int, seed: int, sides: Sequence[int] = ()
+    num_policies: int,
+    num_agents: int,
+    num_episodes: int,
+    seed: int,
+    sides: Sequence[int] = (),
+    roles: Sequence[Sequence[int]] = (),
 ) -> np.ndarray:
     """The policies of each match, [M, A] policy indices, such that each policy has at least `num_episodes` episodes.
 
     sides: [A] the side of each agent, from 0: a policy plays whole sides (`sf.envs.teams.sides_of`); (): each agent is
     one. In every num_policies successive matches, each policy plays each side once. A match has as many different
     policies as it can, each about as often as the others; which policies meet is random.
+    roles: [A] the policies that may play each agent, see `lineups_by_role`; (): all of them.
     """
+    if roles:
+        return lineups_by_role(roles, num_episodes, seed)
     rng = np.random.default_rng(seed)
     sides = sides or range(num_agents)
     blocks, num_sides = -(-num_episodes // num_agents), max(sides) + 1
@@ -53,8 +61,11 @@ def make_lineups(
 
 
 def lineups_by_role(roles: Sequence[Sequence[int]], num_episodes: int, seed: int) -> np.ndarray:
-    """Returns the policies of each match [M, A], as `make_lineups` does for policies without
-    roles: each has at least `num_episodes` episodes, as often as the others of its role."""
+    """Returns the policies of each match [M, A]. Each has at least `num_episodes` episodes, as often as the others of
+    its role.
+
+    roles: [A] the policies that may play each agent, see `sf.config.roles`.
+    """
     rng = np.random.default_rng(seed)
     longest = max(map(len, roles))
     num_matches = longest * -(-num_episodes // min(sum(own == other for other in roles) for own in roles))

@@ -15,7 +15,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.clock import ADDED_FOR_CRITIC
+from sf.envs.added.clock import ADDED_FOR_CRITIC
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ActionSpec, decoder
 from sf.envs.spaces.observations import ObsWriter, obs_arrays

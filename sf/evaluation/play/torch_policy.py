@@ -12,7 +12,7 @@ import torch
 
 from sf.config.flags.model import is_for_critic
 from sf.envs import as_evaluated
-from sf.envs.clock import CLOCK
+from sf.envs.added.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.envs.single_env import SingleEnv
 from sf.evaluation.play.named_checkpoint import config_of, spaces_of

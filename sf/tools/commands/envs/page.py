@@ -22,7 +22,7 @@ from sf.envs import ActionSpec, EnvOptions, Episode, StepResult
 from sf.envs.errors import EnvError
 from sf.envs.groups.finite import float_keys, require_finite_obs, require_finite_rewards
 from sf.envs.groups.old_api import OldApiEnv
-from sf.envs.groups.tuple_agents import Team
+from sf.envs.groups.tuple_agents import TupleAgents
 from sf.envs.groups.turns import TurnsTogether
 from sf.envs.process_guards import keep_standard_streams, keep_working_directory
 from sf.envs.remarks import handed_to
@@ -46,7 +46,7 @@ from sf.tools.commands.envs.descriptions import (
 
 _ADAPTED = {
     OldApiEnv.__name__: "the API of gym before 0.26, or no class of Gymnasium: called as one of Gymnasium",
-    Team.__name__: "Tuples with a part for each agent: agents of a match",
+    TupleAgents.__name__: "Tuples with a part for each agent: agents of a match",
     TurnsTogether.__name__: "agents that take turns: all of them step, and the others are masked",
 }
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.clock import CENTRAL_STATE
+from sf.envs.added.clock import CENTRAL_STATE
 from sf.envs.errors import UsageError
 from sf.envs.group import CuttableGroup, EnvGroup, EnvSpec, Episode, ObsRows, ShapedGroup, StepResult
 

@@ -17,7 +17,7 @@ from sf.envs.group import CuttableGroup, EnvGroup, EnvSpec, Episode, ObsRows, Sh
 CLOCK = "critic_clock"
 """The name of the observation: [1] float32, 0 in the first step of an episode."""
 CENTRAL_STATE = "central_state"
-"""The name of another: see `sf.envs.central_state`."""
+"""The name of another: see `sf.envs.added.central_state`."""
 ADDED_FOR_CRITIC = (CLOCK, CENTRAL_STATE)
 
 
