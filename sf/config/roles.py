@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
 from sf.config.flags.players import PlayersConfig
 from sf.config.flags.population import PopulationConfig
 from sf.envs import EnvSpec, UsageError
+from sf.envs.roles import Roles, role_of_agents
 from sf.envs.teams import agent_names
-
-Roles = tuple[tuple[int, ...], ...]
-"""[A] for each agent the policies that may play it, ascending; empty where every policy may play every agent."""
 
 
 def roles_of(population: PopulationConfig, spec: EnvSpec, env: str) -> Roles:
@@ -72,10 +71,52 @@ def populations(roles: Roles, num_policies: int) -> list[list[int]]:
     return list(by_agents.values())
 
 
-def require_plain_players(roles: Roles, players: PlayersConfig) -> None:
-    """Raises UsageError for players that do not learn, which are not drawn by role."""
-    if roles and players.with_players:
+def require_roles_of_players(roles: Roles, population: PopulationConfig, players: PlayersConfig, spec: EnvSpec) -> None:
+    """Raises UsageError where fixed opponents cannot play all roles but that of a policy, or nobody would learn one."""
+    if not roles or not players.with_players:
+        if players.player_roles and not roles:
+            raise UsageError("player_roles is set, but the policies have no roles: set --policy_of, or leave it out")
+        return
+    all_roles = [*dict.fromkeys(roles)]
+    if len(all_roles) < 2:
         raise UsageError(
-            f"past_share is {players.past_share}, and policy_of is set: past selves play whole sides, not roles, so "
-            "leave one of the two out"
+            f"past_share is {players.past_share}, and policy_of has one role, so nobody is left for an opponent: leave "
+            "policy_of out"
         )
+    num_mains = population.num_policies - players.exploiters
+    for idx, own in enumerate(all_roles):
+        shared = {policy_id for other in all_roles[:idx] for policy_id in own if policy_id in other}
+        if shared:
+            raise UsageError(
+                f"past_share is {players.past_share}, and policy_of gives policy {min(shared)} two roles: opponents "
+                "play all roles but that of a policy, so give each policy one pattern"
+            )
+        if min(own) >= num_mains:
+            raise UsageError(
+                f"exploiters is {players.exploiters}, so the last {players.exploiters} policies are exploiters, and "
+                f"policy_of has a role for them alone ({', '.join(map(str, own))}): add another policy to it"
+            )
+    numbers = role_of_agents(roles, spec.num_agents)
+    for team in {*spec.teams}:
+        agents = [agent for agent, its in enumerate(spec.teams) if its == team]
+        inside = {numbers[agent] for agent in agents}
+        if any(number in inside for agent, number in enumerate(numbers) if agent not in agents):
+            raise UsageError(
+                f"past_share is {players.past_share}, and a role of policy_of is in two teams: opponents play roles, "
+                "so name roles that lie within teams, or leave policy_of out"
+            )
+
+
+def roles_of_patterns(patterns: Iterable[str], roles: Roles, spec: EnvSpec) -> list[frozenset[int]]:
+    """Returns the roles whose agents each pattern of player_roles covers. Raises UsageError where there are none."""
+    numbers, names = role_of_agents(roles, spec.num_agents), agent_names(spec)
+    found = []
+    for pattern in patterns:
+        left_out = {number for number, name in zip(numbers, names, strict=True) if not fnmatchcase(name, pattern)}
+        if left_out == {*numbers}:
+            raise UsageError(
+                f"player_roles has {pattern!r}, which covers no role of policy_of: write a pattern that matches all "
+                f"agents of one (they are {', '.join(names)})"
+            )
+        found.append(frozenset(numbers) - left_out)
+    return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sf.envs.roles import Roles, role_of_agents, role_of_policies
 from sf.shared.seats import Seats
 
 
@@ -20,6 +21,8 @@ class AssignmentRules:
     is open for such a match, policies play among themselves, and nobody is trained. targets: the one that each
     exploiter meets, by policy ids, see `sf.league.players.exploiters`. They are the last policies. sides: [A] of the
     agents of an environment, from 0: those of one side are drawn together, as a team; (): each agent by itself.
+    roles: see `sf.envs.roles`. Against players that do not learn, a policy plays its role, and a player each other
+    one; without roles a player has half of the sides.
     """
 
     num_policies: int
@@ -31,7 +34,7 @@ class AssignmentRules:
     waits_for_players: bool = False
     targets: Mapping[int, int] = field(default_factory=dict)
     sides: tuple[int, ...] = ()
-    roles: tuple[tuple[int, ...], ...] = ()  # see `sf.config.roles`
+    roles: Roles = ()
 
     @property
     def has_teams(self) -> bool:
@@ -76,8 +79,11 @@ class Assignment:
         # [A] The agent whose draw each agent follows.
         self._leaders = firsts[self._sides] if rules.mixed else np.zeros(rules.num_agents, np.int64)
         num_envs = num_actors // rules.num_agents
+        self._roles_of_mains = [tuple(each for each in own if each < rules.num_mains) for own in rules.roles]
+        self._role = np.array(role_of_agents(rules.roles, rules.num_agents))  # [A]
+        self._role_of_policies = role_of_policies(rules.roles, rules.num_policies)
         self._age = np.zeros(num_actors, np.int64)  # steps since the draw
-        self._seat = np.full(num_envs, -1)  # [E] where a player sits that plays in the environment
+        self._seats: list[list[int]] = [[] for _ in range(num_envs)]  # where players sit that play in each environment
         self.policy = np.zeros(num_actors, np.int32)
         self.identity = np.zeros(num_actors, np.int64)
         self.learner = np.zeros(num_actors, np.int32)
@@ -109,13 +115,13 @@ class Assignment:
 
     def close(self) -> None:
         """No match goes on: seats may be given to other players."""
-        for env in range(len(self._seat)):
+        for env in range(len(self._seats)):
             self._leave(env)
 
     def _draw(self, who: np.ndarray) -> None:
         num_envs = len(who) // self._rules.num_agents
         if self._rules.roles:
-            drawn = drawn_by_role(self._rules.roles, num_envs, self._rng)
+            drawn = drawn_by_role(self._roles_of_mains, num_envs, self._rng)
         else:
             drawn = self._rng.integers(self._rules.num_mains, size=len(who), dtype=np.int32)
             drawn = drawn.reshape(num_envs, -1)[:, self._leaders]
@@ -137,21 +143,33 @@ class Assignment:
                 self.learner[actors] = self._rules.num_policies
 
     def _meet_a_player(self, env: int, actors: np.ndarray) -> bool:
-        """A policy meets a player of one of its seats. False where none is open."""
+        """A policy meets players of its seats. False where one is needed and none is open."""
         seats, num_policies = self._rules.seats, self._rules.num_policies
         assert seats is not None
         policy_id = int(self._rng.integers(self._rules.num_mains))
-        seat = seats.draw(policy_id, self._rng)
-        if seat is None:
-            return False
-        player_idx = seats.sit_down(self._group_idx, seat)
-        if player_idx is None:
-            return False
-        self._seat[env] = seat
-        plays = self._half_of_the_sides()
-        self._play(actors, np.where(plays, num_policies + seat, policy_id))
-        self.identity[actors] = np.where(plays, num_policies + player_idx, policy_id)
+        players = []
+        for opposed in range(seats.num_opposed):
+            seat = seats.draw(policy_id, self._rng, opposed)
+            player_idx = None if seat is None else seats.sit_down(self._group_idx, seat)
+            if seat is None or player_idx is None:
+                self._leave(env)
+                return False
+            self._seats[env].append(seat)
+            players.append(player_idx)
+        policy = np.full(self._rules.num_agents, policy_id)
+        identity = policy.copy()
+        for plays, seat, player_idx in zip(self._parts_of_players(policy_id), self._seats[env], players, strict=True):
+            policy[plays] = num_policies + seat
+            identity[plays] = num_policies + player_idx
+        self._play(actors, policy)
+        self.identity[actors] = identity
         return True
+
+    def _parts_of_players(self, policy_id: int) -> list[np.ndarray]:
+        """Returns the agents of each player in a match of this policy, [A] bool."""
+        if not self._rules.roles:
+            return [self._half_of_the_sides()]
+        return [self._role == role for role in np.unique(self._role) if role != self._role_of_policies[policy_id]]
 
     def _meet_an_exploiter(self, actors: np.ndarray) -> bool:
         """An exploiter has as many matches as if each policy were as likely. False where it is no exploiter's turn."""
@@ -159,7 +177,13 @@ class Assignment:
         target_id = self._rules.targets.get(policy_id)
         if target_id is None:
             return False
-        self._play(actors, np.where(self._half_of_the_sides(), policy_id, target_id))
+        if self._rules.roles:
+            policy = drawn_by_role(self._roles_of_mains, 1, self._rng)[0]
+            for each in (target_id, policy_id):
+                policy[self._role == self._role_of_policies[each]] = each
+        else:
+            policy = np.where(self._half_of_the_sides(), policy_id, target_id)
+        self._play(actors, policy)
         return True
 
     def _half_of_the_sides(self) -> np.ndarray:
@@ -168,10 +192,10 @@ class Assignment:
         return is_drawn[self._sides]
 
     def _leave(self, env: int) -> None:
-        if self._seat[env] >= 0:
+        for seat in self._seats[env]:
             assert self._rules.seats is not None
-            self._rules.seats.get_up(self._group_idx, int(self._seat[env]))
-            self._seat[env] = -1
+            self._rules.seats.get_up(self._group_idx, seat)
+        self._seats[env].clear()
 
     def _play(self, actors: np.ndarray, policy: np.ndarray) -> None:
         """actors: [N] bool. policy: those that play them now."""

@@ -75,14 +75,13 @@ def make_matchmaker(memory: RunMemory, progress: Progress, order: Callable[..., 
     assert seats is not None
     config = plan.config.players
     players = {name: entrant if isinstance(entrant, Checkpoint) else None for name, entrant in plan.entrants.items()}
-    weights = dict(zip(players, config.opponent_weights, strict=True)) if config.opponent_weights else {}
     exploiters = Exploiters(plan.targets, config.exploiter_win_rate, config.exploiter_env_steps)
     record = LeagueRecord(run_dir)
     held = record.held(plan.reference, players)
     pool = Pool(plan.num_policies, record.earlier_rows(exploiters), held)
     wake = memory.channels.requests[memory.channels.player_worker_idx]
     rng = np.random.default_rng((plan.config.run.seed, record.num_earlier_rows))
-    keeper = SeatKeeper(seats, pool, weights, config.opponent_choice, wake, rng)
+    keeper = SeatKeeper(seats, pool, plan.pool_roles, config.opponent_choice, wake, rng)
     results = MatchResults(pool, exploiters, keeper, record, progress)
     growth = PoolGrowth(config, pool, keeper, record, Snapshots(run_dir, memory.recoveries), progress)
     growth.add_named(players)

@@ -101,7 +101,9 @@ class RunMemory:
             counter_rows=rows_by_role(counts),
             pinned=plan.pin_workers(),
             recoveries=tuple(RecoveryMemory(_most_bytes_of_checkpoint(plan)) for _ in policy_ids),
-            seats=Seats.allocate(plan.num_seats, plan.num_groups, plan.num_mains) if plan.num_seats else None,
+            seats=Seats.allocate(plan.num_seats, plan.num_groups, plan.num_mains, plan.pool_roles.num_opposed)
+            if plan.num_seats
+            else None,
             shaping=shaping,
             evaluations=PipeQueue(1) if plan.num_evaluators else None,
             stop=StopFlag(),

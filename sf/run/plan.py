@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sf.config import Config
-from sf.config.roles import Roles, roles_of
+from sf.config.roles import roles_of
 from sf.envs import EnvSpec
+from sf.envs.roles import Roles, role_of_policies
 from sf.envs.spaces.symmetries import Symmetry
 from sf.envs.teams import sides_of
 from sf.league.players.entrants import Entrant
+from sf.league.players.pool_roles import PoolRoles
 from sf.learner.gradients.share import MOST_THREADS
 from sf.ranks.place import ALONE_HERE, Place
 from sf.system import gpu
@@ -43,6 +45,7 @@ class Plan:
     symmetries: Sequence[Symmetry]  # that data is augmented by
     teams: Sequence[int]  # [A] of the agents of an environment, which the critic sees at once; empty: one by one
     entrants: Mapping[str, Entrant]  # players that are in the pool from the start
+    pool_roles: PoolRoles
     reference: Mapping[str, float]  # ratings at which some of them are held; empty: that is left to the record
     why_no_loops: str | None  # compiled ones that were asked for, as a clause
     place: Place = ALONE_HERE  # of this trainer among the ranks
@@ -109,9 +112,13 @@ class Plan:
 
     @property
     def targets(self) -> Mapping[int, int]:
-        """The policy that each exploiter is after, by its own."""
-        mains = self.num_mains
-        return {policy_id: (policy_id - mains) % mains for policy_id in range(mains, self.num_policies)}
+        """The policy that each exploiter is after, by its own: one of another role, where there are any."""
+        mains, found = self.num_mains, {}
+        role = role_of_policies(self.roles, self.num_policies)
+        for policy_id in range(mains, self.num_policies):
+            others = [each for each in range(mains) if not self.roles or role[each] != role[policy_id]]
+            found[policy_id] = others[(policy_id - mains) % len(others)]
+        return found
 
     @property
     def sides(self) -> tuple[int, ...]:
@@ -129,9 +136,12 @@ class Plan:
 
     @property
     def num_seats(self) -> int:
-        """For players that do not learn: the same number for each policy that is no exploiter."""
-        players = self.config.players
-        return players.num_seats * self.num_mains if players.with_players else 0
+        """For players that do not learn: the same number for each policy that is no exploiter, and each role that it
+        meets."""
+        if not self.config.players.with_players:
+            return 0
+        num_each = self.pool_roles.most_of_one_role() or self.config.players.seats
+        return num_each * self.num_mains * self.pool_roles.num_opposed
 
     @property
     def num_steps_before_update(self) -> int:

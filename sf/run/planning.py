@@ -17,7 +17,7 @@ import torch
 from sf.config import Config
 from sf.config.auto_values import with_learning_rate, with_sizes
 from sf.config.flags.model import is_for_critic
-from sf.config.roles import require_plain_players, roles_of
+from sf.config.roles import require_roles_of_players, roles_of
 from sf.envs import ActionSpec, EnvOptions, EnvSpec
 from sf.envs.added.central_state import with_central_state
 from sf.envs.added.clock import CLOCK, with_clock
@@ -26,6 +26,7 @@ from sf.envs.spaces.actions import ACTION_MASK
 from sf.evaluation.episode_video import require_drawable
 from sf.evaluation.play.exploitability import information_states, require_no_memory
 from sf.league.players.entrants import Entrant, find_entrants, find_reference
+from sf.league.players.pool_roles import PoolRoles, names_in_pool, once_each
 from sf.league.reference import played
 from sf.learner.batches.symmetric_images import find_symmetries
 from sf.learner.optimizer.optimizer import require_available
@@ -67,7 +68,6 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     if config.evaluation.video_every_env_steps:
         with said_where_slow(f"drawing {config.run.env}"):
             require_drawable(config)
-    require_plain_players(roles_of(config.population, spec, config.run.env), config.players)
     config = _with_clock_chosen(config, spec)
     if config.model.critic_clock:
         spec = with_clock(spec)
@@ -93,7 +93,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     extra_slots_per_group = -(-extra_slots // (num_workers * sampler.num_groups_per_worker))
     num_actors = num_workers * sampler.num_groups_per_worker * actors_per_group
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name).path
-    entrants = _entrants(config, spec, run_dir)
+    entrants, pool_roles = _pool(config, spec, run_dir)
     plan = Plan(
         has_auto_sizes="auto" in (sampler.rollout, config.learner.batch_size),
         config=with_learning_rate(
@@ -120,6 +120,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         symmetries=find_symmetries(config, model.state_size),
         teams=teams,
         entrants=entrants,
+        pool_roles=pool_roles,
         reference=find_reference(
             config.players.reference_ratings,
             played(config.run.env, config.environment.kwargs),
@@ -260,8 +261,19 @@ def _check_descriptors(plan: Plan) -> None:
         )
 
 
+def _pool(config: Config, spec: EnvSpec, run_dir: Path) -> tuple[Mapping[str, Entrant], PoolRoles]:
+    """Returns the players that are in the pool from the start, by their names there, and which roles may be played.
+
+    Raises ValueError where one cannot play, or nobody plays against anybody.
+    """
+    roles = roles_of(config.population, spec, config.run.env)
+    require_roles_of_players(roles, config.population, config.players, spec)
+    entrants = _entrants(config, spec, run_dir)
+    names = names_in_pool(config.players, entrants)
+    return entrants, PoolRoles.of(config.players, spec, roles, config.population.num_policies, names)
+
+
 def _entrants(config: Config, spec: EnvSpec, run_dir: Path) -> Mapping[str, Entrant]:
-    """By their names in the pool. Raises ValueError where one cannot play, or nobody plays against anybody."""
     if not config.players.with_players:
         return {}
     if spec.num_agents < 2:
@@ -277,11 +289,12 @@ def _entrants(config: Config, spec: EnvSpec, run_dir: Path) -> Mapping[str, Entr
             "--mix_teams true"
         )
     run, resumes = config.run, config.run.restart_behavior == "resume"
-    entrants = find_entrants(config.players.players, run.env, config.environment, spec, run_dir, run.trust, resumes)
-    weights = config.players.opponent_weights
-    if weights and len(weights) != len(entrants):
-        raise UsageError(
-            f"opponent_weights has {len(weights)} numbers, but there are {len(entrants)} players, since a run with "
-            "several policies is among them: name a checkpoint of each policy"
-        )
+    named = once_each(config.players)
+    entrants = find_entrants(named, run.env, config.environment, spec, run_dir, run.trust, resumes)
+    for flag in ("opponent_weights", "player_roles"):
+        if getattr(config.players, flag) and len(named) != len(entrants):
+            raise UsageError(
+                f"{flag} has a value for each of {len(named)} players, but there are {len(entrants)}, since a run with "
+                "several policies is among them: name a checkpoint of each policy"
+            )
     return entrants

@@ -31,6 +31,7 @@ _LONGEST_NAME = 512  # bytes
 @dataclass(frozen=True)
 class Seats:
     """The tables, of S seats and G groups. Policies share the seats out: seat s is for matches of policy s modulo P.
+    If a match has O players, each in a role of its own, seat s is for the one with number (s // P) modulo O.
 
     tables:
         `is_open` [S], `turn` [S] the number of players that the seat has had, `player_idx` [S] the number of the
@@ -43,9 +44,10 @@ class Seats:
 
     tables: SharedArrays
     num_policies: int
+    num_opposed: int = 1
 
     @classmethod
-    def allocate(cls, num_seats: int, num_groups: int, num_policies: int) -> Seats:
+    def allocate(cls, num_seats: int, num_groups: int, num_policies: int, num_opposed: int = 1) -> Seats:
         fields = [
             Field("is_open", (num_seats,), np.bool_),
             Field("weight", (num_seats,), np.float64),
@@ -57,7 +59,7 @@ class Seats:
             Field("loading_s", (num_seats,), np.float64),
             Field("in_play", (num_groups, num_seats), np.int32),
         ]
-        seats = cls(SharedArrays(fields, name="sf-seats"), num_policies)
+        seats = cls(SharedArrays(fields, name="sf-seats"), num_policies, num_opposed)
         seats.tables["weight"][:] = 1.0
         return seats
 
@@ -65,8 +67,9 @@ class Seats:
     def num_seats(self) -> int:
         return len(self.tables["turn"])
 
-    def of_policy(self, policy_id: int) -> range:
-        return range(policy_id, self.num_seats, self.num_policies)
+    def of_policy(self, policy_id: int, opposed: int = 0) -> range:
+        """opposed: which of the players of a match it is for."""
+        return range(policy_id + opposed * self.num_policies, self.num_seats, self.num_policies * self.num_opposed)
 
     # The parent
 
@@ -120,9 +123,9 @@ class Seats:
 
     # A rollout worker
 
-    def draw(self, policy_id: int, rng: np.random.Generator) -> int | None:
-        """Where a match of this policy may begin; None where no seat is open."""
-        is_open = [seat for seat in self.of_policy(policy_id) if self.tables["is_open"][seat]]
+    def draw(self, policy_id: int, rng: np.random.Generator, opposed: int = 0) -> int | None:
+        """Where a match of this policy may begin; None where no seat is open. opposed: see `of_policy`."""
+        is_open = [seat for seat in self.of_policy(policy_id, opposed) if self.tables["is_open"][seat]]
         weights = self.tables["weight"][is_open]
         return int(rng.choice(is_open, p=weights / weights.sum())) if is_open else None
 

@@ -1,11 +1,13 @@
 """Roles: which policies play which agents."""
 
+from dataclasses import replace
+
 import gymnasium as gym
 import numpy as np
 import pytest
 
 from sf.config import Config
-from sf.config.roles import populations, require_plain_players, roles_of
+from sf.config.roles import populations, require_roles_of_players, roles_of, roles_of_patterns
 from sf.envs import EnvSpec
 from sf.evaluation.play.episodes import lineups_by_role
 from sf.rollout.assignment import Assignment, AssignmentRules
@@ -49,9 +51,27 @@ def test_what_is_no_assignment_of_all_policies_to_all_agents_is_refused(policy_o
         roles(policy_of)
 
 
-def test_past_selves_are_not_drawn_by_role():
-    with pytest.raises(ValueError, match="past_share"):
-        require_plain_players(ROLES, Config().replace(past_share=0.5).players)
+@pytest.mark.parametrize(
+    ("own_roles", "teams", "flags", "what"),
+    [
+        (((0, 1, 2),) * 4, (), {}, "has one role"),
+        (((0, 1), (1, 2), (1, 2), (1, 2)), (), {}, "policy 1 two roles"),
+        (((0,), (1, 2), (1, 2), (1, 2)), (0, 0, 1, 1), {}, "two teams"),
+        (((0,), (1, 2), (1, 2), (1, 2)), (), {"exploiters": 2, "num_policies": 3}, r"alone \(1, 2\)"),
+        ((), (), {"players": ("random",), "player_roles": ("wolf_0",)}, "player_roles"),
+    ],
+)
+def test_opponents_that_have_no_role_of_their_own_are_refused(own_roles, teams, flags, what):
+    config = Config().replace(past_share=0.5, **{"num_policies": 3, **flags})
+    with pytest.raises(ValueError, match=what):
+        require_roles_of_players(own_roles, config.population, config.players, replace(SPEC, teams=teams))
+
+
+def test_a_pattern_says_which_roles_a_player_may_play():
+    patterns = ["wolf_0", "sheep_*", "*", "*_0"]
+    assert roles_of_patterns(patterns, ROLES, SPEC) == [{0}, {1}, {0, 1}, {0}]
+    with pytest.raises(ValueError, match="sheep_1"):
+        roles_of_patterns(["sheep_1"], ROLES, SPEC)
 
 
 def test_each_role_is_played_by_one_policy_of_its_own_that_is_drawn_anew_for_each_match():

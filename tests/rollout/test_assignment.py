@@ -251,6 +251,56 @@ def test_exploiters_meet_their_targets_alone_and_the_pool_never():
     assert all(num / num_matches == pytest.approx(0.1, abs=0.03) for num in num_exploited.values())
 
 
+# Roles
+
+ROLES = ((0, 3), (1,), (2,), (2,))  # 3 is an exploiter; the last two agents have one role
+
+
+def with_roles(past_share, num_open=12):
+    seats = Seats.allocate(num_seats=12, num_groups=3, num_policies=3, num_opposed=2)  # two for each policy and role
+    for seat in range(num_open):
+        seats.give(seat, 10 + seat, f"player {seat}")
+        seats.set_open(seat, True)
+    rules = AssignmentRules(4, True, NUM_AGENTS, 0, seats, past_share, targets={3: 1}, roles=ROLES)
+    return Assignment(rules, NUM_ENVS * NUM_AGENTS, ROLLOUT, np.random.default_rng(0), group_idx=1), seats
+
+
+def test_a_policy_plays_its_role_and_a_player_of_its_own_each_other_one():
+    assignment, seats = with_roles(past_share=1.0)
+    drawn = set()
+    for _ in range(20):
+        assignment.after_step(EVERYWHERE)
+        for match in assignment.policy.reshape(NUM_ENVS, NUM_AGENTS).tolist():
+            assert match[2] == match[3]
+            (learning,) = [own for own in match[:3] if own < 4]
+            assert match.index(learning) == learning  # in its own role
+            for opposed, agent in enumerate(agent for agent in range(3) if agent != learning):
+                assert match[agent] - 4 in seats.of_policy(learning, opposed)
+            drawn.update(match)
+    assert drawn == {0, 1, 2, *range(4, 16)}
+    assert seats.tables["in_play"].sum() == 2 * NUM_ENVS
+    assignment.close()
+    assert not seats.tables["in_play"].any()
+
+
+def test_a_role_without_an_open_seat_leaves_the_match_to_the_policies():
+    assignment, seats = with_roles(past_share=1.0, num_open=3)  # of the first role that each policy meets alone
+    assert assignment.policy.max() < 4
+    assert not seats.tables["in_play"].any()
+
+
+def test_an_exploiter_plays_its_role_against_the_policies_of_the_others():
+    assignment, _ = with_roles(past_share=0.0)
+    num_exploited, num_draws = 0, 40
+    for _ in range(num_draws):
+        assignment.after_step(EVERYWHERE)
+        matches = assignment.policy.reshape(NUM_ENVS, NUM_AGENTS)
+        assert (matches[:, 1:] == [1, 2, 2]).all()
+        assert set(matches[:, 0].tolist()) == {0, 3}
+        num_exploited += int((matches[:, 0] == 3).sum())
+    assert num_exploited / (num_draws * NUM_ENVS) == pytest.approx(0.25, abs=0.04)
+
+
 # Teams
 
 

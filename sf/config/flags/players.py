@@ -44,6 +44,10 @@ class PlayersConfig:
     """How often to meet each of players, in their order, in place of opponent_choice: a fixed mixture. Each has a seat
     of its own, and no snapshots are taken."""
 
+    player_roles: tuple[str, ...] = ()
+    """The agents that each of players may play, in their order: a pattern of names as in policy_of. A player may be
+    named once for each role. Default: every player may play every role."""
+
     mix_teams: bool = False
     """Draw the agents of a past self, of an exploiter or of one of several policies without regard to teams: half of
     the agents of a match, at random. false: whole teams, where they are known (--teams)."""
@@ -84,6 +88,10 @@ class PlayersConfig:
             all(weight > 0.0 for weight in weights) and sum(weights) < float("inf"),
             f"opponent_weights is {' '.join(f'{weight:g}' for weight in weights)}: above 0 and "
             "finite in sum, so leave out players that are not to be met",
+        )
+        require(
+            not self.player_roles or len(self.player_roles) == len(self.players),
+            f"player_roles has {len(self.player_roles)} patterns, but there are {len(self.players)} players: one each",
         )
         rate = self.snapshot_at_win_rate
         require(
@@ -127,8 +135,3 @@ class PlayersConfig:
     def waits_for_players(self) -> bool:
         """Whether nothing is trained on before a player has a seat. Snapshots alone come of what was trained on."""
         return self.past_share >= 1 and bool(self.players)
-
-    @property
-    def num_seats(self) -> int:
-        """Of each policy."""
-        return len(self.opponent_weights) or self.seats

@@ -99,7 +99,7 @@ class Matchmaker:
     @property
     def why_over(self) -> str | None:
         """The reason why the run cannot go on, or None."""
-        if not (self.waits_for_players and self.pool.is_gone):
+        if not (self.waits_for_players and self.keeper.is_anybody_missing):
             return None
         return (
             "past_share is 1, and no player can be loaded, so there is nobody to train against: fix what the "

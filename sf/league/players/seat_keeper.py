@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from sf.config.flags.players import OpponentChoice
 from sf.league.players.pool import Pool
+from sf.league.players.pool_roles import PoolRoles
 from sf.shared.queues import IndexQueue
 from sf.shared.seats import Seats
 
@@ -30,13 +31,14 @@ class _Seat:
 
 @dataclass
 class _Opponents:
-    """Holds what the parent remembers for a policy: its seats, and the K players of the pool.
+    """Holds what the parent remembers for a policy and a role that it meets: the seats, and the K players of the pool.
 
     probability: [K] with which it is to meet each. owed: [K] matches that each should have had by these, less those
     that it has had in this session. num_matches: that `owed` counts on one side alone so far.
     """
 
     policy_id: int
+    role: int
     seats: list[_Seat]
     probability: np.ndarray = field(default_factory=lambda: np.zeros(0))
     owed: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -50,15 +52,15 @@ class SeatKeeper:
     `seat_weights`, and a seat goes to the player that is owed the most matches. So the shares of many matches are the
     mean probabilities of their time, whatever closed seats and changed probabilities have done to a few of them.
 
-    seats: where the player worker and the rollout workers look. wake: the queue of the player worker. weights: of
-    players that are met as a fixed mixture, by name; empty: by `choice`.
+    seats: where the player worker and the rollout workers look. wake: the queue of the player worker. roles: which
+    players may be met in which role, and how often, if they are met as a fixed mixture; else by `choice`.
     """
 
     def __init__(
         self,
         seats: Seats,
         pool: Pool,
-        weights: Mapping[str, float],
+        roles: PoolRoles,
         choice: OpponentChoice,
         wake: IndexQueue,
         rng: np.random.Generator,
@@ -66,19 +68,35 @@ class SeatKeeper:
         self.num_policies = seats.num_policies
         self._seats = seats
         self._pool = pool
-        self._weights = weights
+        self._roles = roles
         self._choice: OpponentChoice = choice
         self._wake = wake
         self._rng = rng
         self._of_policy = [
-            _Opponents(policy_id, [_Seat(seat) for seat in seats.of_policy(policy_id)])
+            [
+                _Opponents(policy_id, role, [_Seat(seat) for seat in seats.of_policy(policy_id, opposed)])
+                for opposed, role in enumerate(roles.opposed(policy_id))
+            ]
             for policy_id in range(self.num_policies)
         ]
         self.weigh()
 
+    @property
+    def _opponents(self) -> Iterator[_Opponents]:
+        for of_policy in self._of_policy:
+            yield from of_policy
+
+    @property
+    def is_anybody_missing(self) -> bool:
+        """Returns whether a policy has nobody of the pool to meet in some role."""
+        return not all(opponents.probability.any() for opponents in self._opponents)
+
     def see_to(self, policy_id: int, count_matches: Callable[[], None]) -> None:
         """Take the next step of `sf.shared.seats` in each seat. count_matches: brings `note_match` the latest."""
-        opponents = self._of_policy[policy_id]
+        for opponents in self._of_policy[policy_id]:
+            self._see_to(opponents, count_matches)
+
+    def _see_to(self, opponents: _Opponents, count_matches: Callable[[], None]) -> None:
         for seat in opponents.seats:
             if seat.is_open:
                 if self._seats.has_failed(seat.seat) or self._is_long_enough(seat, opponents):
@@ -86,7 +104,8 @@ class SeatKeeper:
                     seat.is_open = False
             elif seat.is_loading and not self._seats.has_failed(seat.seat):
                 # A mixture begins when all of it is there.
-                needed = opponents.seats if self._weights else [seat]
+                taken = [other for other in opponents.seats if other.player_idx is not None]
+                needed = taken if self._roles.weights else [seat]
                 if all(self._seats.is_loaded(other.seat) or self._seats.has_failed(other.seat) for other in needed):
                     seat.is_loading, seat.is_open = False, True
                     seat.opened_at = time.monotonic()
@@ -95,23 +114,28 @@ class SeatKeeper:
                 self._give(seat, opponents, count_matches)
 
     def note_match(self, policy_id: int, names: Collection[str]) -> float | None:
-        """Note that a match of this policy has ended. Returns the probability with which it was to meet the player of
+        """Note that a match of this policy has ended. Returns the probability with which it was to meet the players of
         the pool among these, or None if policies alone have played."""
-        opponents = self._of_policy[policy_id]
-        met = [self._pool.idx[name] for name in names if name in self._pool.idx]
+        met = [self._pool.idx[name] for name in dict.fromkeys(names) if name in self._pool.idx]
         if not met:
             return None
-        opponents.owed[met[0]] -= 1
-        opponents.num_matches += 1
-        return float(opponents.probability[met[0]])
+        together, left = 1.0, met.copy()
+        for opponents in self._of_policy[policy_id]:  # roles and names are both in the order of the agents
+            of_role = [idx for idx in left if self._roles.may_play(self._pool.players[idx], opponents.role)]
+            player_idx = (of_role or met)[0]
+            left = [idx for idx in left if idx != player_idx]
+            opponents.owed[player_idx] -= 1
+            opponents.num_matches += 1
+            together *= float(opponents.probability[player_idx])
+        return together
 
     def weigh(self) -> None:
         """Weigh the seats by the present probabilities: matches were noted, or players have joined or are gone."""
-        for opponents in self._of_policy:
+        for opponents in self._opponents:
             opponents.owed += opponents.num_matches * opponents.probability
             opponents.num_matches = 0
             opponents.owed = np.pad(opponents.owed, (0, len(self._pool.players) - len(opponents.owed)))
-            opponents.probability = self._probabilities(opponents.policy_id)
+            opponents.probability = self._probabilities(opponents)
             self._weigh_seats(opponents)
 
     def _weigh_seats(self, opponents: _Opponents) -> None:
@@ -122,15 +146,16 @@ class SeatKeeper:
             if seat.player_idx is not None:
                 self._seats.weigh(seat.seat, float(weights[seat.player_idx]))
 
-    def _probabilities(self, policy_id: int) -> np.ndarray:
-        """Returns the probability of each player, [K], which is 0 if it is gone."""
-        players = self._pool.players
-        if self._weights:
-            chances = np.array([self._weights.get(player.name, 0.0) for player in players])
+    def _probabilities(self, opponents: _Opponents) -> np.ndarray:
+        """Returns the probability of each player, [K], which is 0 if it is gone, or may not play the role."""
+        players, role = self._pool.players, opponents.role
+        if self._roles.weights:
+            chances = np.array([self._roles.weights.get((player.name, role), 0.0) for player in players])
         elif players:
-            chances = self._pool.probabilities(policy_id, self._choice)
+            chances = self._pool.probabilities(opponents.policy_id, self._choice)
         else:
             chances = np.zeros(0)
+        chances[[not self._roles.may_play(player, role) for player in players]] = 0.0
         chances[[self._pool.idx[name] for name in self._pool.gone]] = 0.0
         return chances / chances.sum() if chances.any() else chances
 

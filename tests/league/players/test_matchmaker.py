@@ -4,18 +4,23 @@ import json
 from contextlib import contextmanager
 from types import SimpleNamespace
 
+import gymnasium as gym
 import pytest
 import torch
 
 from sf.config.flags.players import PlayersConfig
+from sf.envs import EnvSpec
 from sf.league import record
 from sf.league.players import league_record
 from sf.league.players import snapshots as snapshots_module
+from sf.league.players.pool_roles import PoolRoles, names_in_pool
 from sf.run.controllers import make_matchmaker
 from sf.shared.seats import Seats
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
+
+SPEC = EnvSpec(gym.spaces.Dict(), gym.spaces.Discrete(2), num_agents=3, agents=("fox", "owl", "hare"))
 
 
 class Learner:
@@ -41,9 +46,10 @@ class Learner:
 class Leagues:
     """Makes leagues of one run directory, and does what the other processes would."""
 
-    def __init__(self, run_dir, num_policies=1):
+    def __init__(self, run_dir, num_policies=1, roles=()):
         self.run_dir = run_dir
         self.num_policies = num_policies
+        self.roles = roles
         self.learners = [Learner() for _ in range(num_policies)]
         self.ordered = []
         self.loading_s = 0.0
@@ -51,15 +57,20 @@ class Leagues:
 
     def start(self, players=None, **flags):
         common = {"past_share": 0.5, "snapshot_every_env_steps": 1000, "players": tuple(players or ())}
+        flags = {"players" if name == "named" else name: value for name, value in flags.items()}
         self.config = PlayersConfig(**{**common, **flags})
         num_mains = self.num_policies - self.config.exploiters
-        self.seats = Seats.allocate(self.config.num_seats * num_mains, 1, num_mains)
+        names, policies = [*(players or ())], self.num_policies
+        pool_roles = PoolRoles.of(self.config, SPEC, self.roles, policies, names_in_pool(self.config, names))
+        num_each = (pool_roles.most_of_one_role() or self.config.seats) * pool_roles.num_opposed
+        self.seats = Seats.allocate(num_each * num_mains, 1, num_mains, pool_roles.num_opposed)
         self.woken = []
         plan = SimpleNamespace(
             config=SimpleNamespace(players=self.config, run=SimpleNamespace(seed=0)),
             num_policies=self.num_policies,
             targets={1: 0} if self.config.exploiters else {},
             entrants=players or {},
+            pool_roles=pool_roles,
             reference=self.reference,
         )
         memory = SimpleNamespace(
@@ -420,6 +431,53 @@ def test_a_fixed_mixture_has_a_seat_for_each_player_and_begins_when_all_are_ther
     leagues.settle()
     assert leagues.seats.tables["turn"].tolist() == turns  # nobody else waits
     assert len(league.pool.players) == 3  # and nobody joins
+
+
+def test_a_player_of_the_pool_takes_seats_of_its_role_alone(tmp_path):
+    leagues = Leagues(tmp_path, num_policies=3, roles=((0,), (1,), (2,)))
+    named = {"named": ("random", "bot", "bot"), "player_roles": ("*", "owl", "hare")}
+    leagues.start({"random": None, "bot": None}, **named, opponent_weights=(1.0, 1.0, 3.0), past_share=1.0)
+    for _ in range(3):
+        leagues.league.act_if_due()
+        leagues.load_all()
+    seats = leagues.seats
+    met = {
+        (policy_id, opposed): {
+            seats.name(seat): float(seats.tables["weight"][seat])
+            for seat in seats.of_policy(policy_id, opposed)
+            if seats.tables["is_open"][seat]
+        }
+        for policy_id in range(3)
+        for opposed in range(2)
+    }
+    of_fox, of_owl, of_hare = {"random": 1.0}, {"random": 0.5, "bot": 0.5}, {"random": 0.25, "bot": 0.75}
+    assert met == {(0, 0): of_owl, (0, 1): of_hare, (1, 0): of_fox, (1, 1): of_hare, (2, 0): of_fox, (2, 1): of_owl}
+    random, bot = (idx_of(leagues, name) for name in ("random", "bot"))
+    leagues.end(((0, bot, random), (1.0, 0.0, 0.0)))  # two players at once
+    assert leagues.rows()[-1]["probability"] == pytest.approx(0.5 * 0.25)
+    assert leagues.league.why_over is None
+    leagues.league.player_failed("random", "gone")
+    assert leagues.league.why_over is not None  # nobody else is a fox
+
+
+def test_a_snapshot_has_the_role_of_its_policy(tmp_path):
+    leagues = Leagues(tmp_path, num_policies=3, roles=((0,), (1,), (2,)))
+    leagues.start()
+    for learner in leagues.learners:
+        learner.train_to(64)
+    for _ in range(3):
+        leagues.league.act_if_due()
+        leagues.load_all()
+    for policy_id, others in enumerate([(1, 2), (0, 2), (0, 1)]):
+        for opposed, other in enumerate(others):
+            (name,) = {leagues.seats.name(seat) for seat in leagues.seats.of_policy(policy_id, opposed)} - {""}
+            assert name == f"policy_{other:02d}_000000000064"
+
+
+def test_a_player_is_needed_for_each_role_that_nobody_learns_against_otherwise():
+    config = PlayersConfig(past_share=1.0, players=("random",), player_roles=("owl",))
+    with pytest.raises(ValueError, match="no player may play"):
+        PoolRoles.of(config, SPEC, ((0,), (1,), (2,)), 3, ["random"])
 
 
 def test_every_policy_has_seats_snapshots_metrics_and_a_clock_of_its_own(tmp_path):

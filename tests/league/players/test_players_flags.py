@@ -200,7 +200,7 @@ def test_of_a_run_with_several_policies_all_play(tmp_path, capsys):
     entrants = make_plan(Config().replace(**flags)).entrants
     assert [*entrants] == [*saved, "random"]
     assert [entrants[name].state["env_steps"] for name in saved] == [0, 1]
-    with pytest.raises(ValueError, match="opponent_weights has 2 numbers"):
+    with pytest.raises(ValueError, match="opponent_weights"):
         make_plan(Config().replace(**flags, opponent_weights=(1.0, 1.0)))
     for name, each in saved.items():
         Snapshots(tmp_path / "run", []).keep(name, each)

@@ -7,6 +7,7 @@ import pytest
 
 from sf.league.players import pool as pool_module
 from sf.league.players.pool import Pool
+from sf.league.players.pool_roles import PoolRoles
 from sf.league.players.seat_keeper import SeatKeeper
 from sf.league.record import Match, Player
 from sf.shared.seats import Seats
@@ -40,7 +41,7 @@ class Matches:
         self.pool = Pool(1)
         self.seats = Seats.allocate(num_seats, num_groups=1, num_policies=1)
         wake = SimpleNamespace(put=lambda idx: None)
-        self.keeper = SeatKeeper(self.seats, self.pool, {}, choice, wake, np.random.default_rng(seed))
+        self.keeper = SeatKeeper(self.seats, self.pool, PoolRoles((0,)), choice, wake, np.random.default_rng(seed))
         self.playing = [None] * NUM_ENVS  # seat and player
         self.met = np.zeros(len(win_rates))
         self.asked = np.zeros(len(win_rates))
