@@ -72,6 +72,12 @@ class InformationStates:
         """
         return float(pyspiel.nash_conv(self.game, self._policy(probabilities)))
 
+    def best_response_value(self, player: int, probabilities: np.ndarray) -> float:
+        """Returns what the player wins on average by a best response to the others, who play `probabilities` [S, A]."""
+        policy = self._policy(probabilities)  # which OpenSpiel keeps no reference to
+        response = pyspiel.TabularBestResponse(self.game, player, policy)
+        return float(response.value_from_state(self.game.new_initial_state()))
+
     def returns(self, probabilities: Sequence[np.ndarray]) -> np.ndarray:
         """Returns [P] what each player wins on average, if player p plays `probabilities[p]` [S, A]."""
         policies = [self._policy(each) for each in probabilities]

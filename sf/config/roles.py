@@ -112,7 +112,9 @@ def roles_of_patterns(patterns: Iterable[str], roles: Roles, spec: EnvSpec) -> l
     numbers, names = role_of_agents(roles, spec.num_agents), agent_names(spec)
     found = []
     for pattern in patterns:
-        left_out = {number for number, name in zip(numbers, names, strict=True) if not fnmatchcase(name, pattern)}
+        parts = pattern.split(",")
+        covered = [any(fnmatchcase(name, part) for part in parts) for name in names]
+        left_out = {number for number, is_covered in zip(numbers, covered, strict=True) if not is_covered}
         if left_out == {*numbers}:
             raise UsageError(
                 f"player_roles has {pattern!r}, which covers no role of policy_of: write a pattern that matches all "

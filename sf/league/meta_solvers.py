@@ -82,6 +82,41 @@ SOLVERS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
+def _uniform_by_seat(payoffs: np.ndarray) -> list[np.ndarray]:
+    return [np.full(size, 1 / size) for size in payoffs.shape[:-1]]
+
+
+def _nash_by_seat(payoffs: np.ndarray) -> list[np.ndarray]:
+    """Of two seats. What is not zero-sum is made so: half of the difference of what both win."""
+    assert payoffs.ndim == 3, payoffs.shape
+    game = (payoffs[..., 0] - payoffs[..., 1]) / 2
+    return [nash(game), nash(-game.T)]
+
+
+def _alpharank_by_seat(payoffs: np.ndarray) -> list[np.ndarray]:
+    """Returns how often the stationary distribution of alpha-rank over profiles has each player, see `alpharank`."""
+    extras.require("openspiel", "pyspiel", "open_spiel", purpose="alpha-rank")
+    from open_spiel.python.egt import alpharank as of_openspiel  # noqa: PLC0415  an extra
+
+    sizes, num_seats = payoffs.shape[:-1], payoffs.shape[-1]
+    largest = float(np.abs(payoffs).max())
+    if largest == 0 or max(sizes) == 1:
+        return _uniform_by_seat(payoffs)
+    with np.errstate(over="ignore"):
+        _, _, found, _, _ = of_openspiel.compute([payoffs[..., seat] / largest for seat in range(num_seats)])
+    profiles = _normalized(np.real(found)).reshape(sizes)
+    return [profiles.sum(axis=tuple(axis for axis in range(num_seats) if axis != seat)) for seat in range(num_seats)]
+
+
+SOLVERS_BY_SEAT: Mapping[str, Callable[[np.ndarray], list[np.ndarray]]] = {
+    "nash": _nash_by_seat,
+    "uniform": _uniform_by_seat,
+    "latest": lambda payoffs: [np.eye(size)[-1] for size in payoffs.shape[:-1]],
+    "alpharank": _alpharank_by_seat,
+}
+"""The solvers for seats with a population each: from the payoffs [K, ..., K, S] to a mixture [K] for each seat."""
+
+
 def nash_average(payoff: np.ndarray) -> NashAverage:
     """Nash averaging (Balduzzi et al. 2018): players judged by what they gain from the Nash mixture of all.
 

@@ -45,8 +45,8 @@ class PlayersConfig:
     of its own, and no snapshots are taken."""
 
     player_roles: tuple[str, ...] = ()
-    """The agents that each of players may play, in their order: a pattern of names as in policy_of. A player may be
-    named once for each role. Default: every player may play every role."""
+    """The agents that each of players may play, in their order: a pattern of names as in policy_of, or several with
+    commas between them. A player may be named once for each role. Default: every player may play every role."""
 
     mix_teams: bool = False
     """Draw the agents of a past self, of an exploiter or of one of several policies without regard to teams: half of

@@ -1,11 +1,11 @@
-"""A best response: a policy that is trained against players with fixed weights, by an ordinary run."""
+"""Best responses: policies that are trained against players with fixed weights, by an ordinary run."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sf.config import Config
 from sf.envs import UsageError
@@ -19,18 +19,28 @@ from sf.system.messages import said_to
 _SAME_SHARE = 1e-6  # shares that differ by less are the same
 
 
-def train_best_response(
+class Share(NamedTuple):
+    """How often a response meets a player, as `--players` names it.
+
+    agents: those that the player has, as in `--player_roles`; empty: half of the sides.
+    """
+
+    player: str
+    share: float
+    agents: str = ""
+
+
+def train_best_responses(
     config: Config,
-    against: Mapping[str, float],
+    against: Sequence[Share],
     say: Callable[[str], None],
     on_complete: Callable[[RunDir, Config], None] = lambda run_dir, config: None,
-) -> Checkpoint:
-    """Train it, or go on with its run, and return its latest weights.
+) -> list[Checkpoint]:
+    """Train the policies of a run, or go on with it, and return the latest weights of each.
 
-    against: how often to meet each player, as `--players` names them. say: is told what a user should know.
-    on_complete: is called if the run was trained to its end before. Raises SystemExit with 128 + the signal that ends
-    the training, what `train` raises, and UsageError if the run that is there was trained against others, or does not
-    say against whom.
+    say: is told what a user should know. on_complete: is called if the run was trained to its end before. Raises
+    SystemExit with 128 + the signal that ends the training, what `train` raises, and UsageError if the run that is
+    there was trained against others, or does not say against whom.
     """
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
     saved_flags = run_dir.saved_flags()
@@ -44,8 +54,9 @@ def train_best_response(
     config = config.replace(
         restart_behavior="resume",
         past_share=1.0,
-        players=tuple(against),
-        opponent_weights=tuple(against.values()),
+        players=tuple(met.player for met in against),
+        opponent_weights=tuple(met.share for met in against),
+        player_roles=tuple(met.agents for met in against if met.agents),
         snapshot_every_env_steps=0,
     )
     try:
@@ -57,8 +68,10 @@ def train_best_response(
         if stopped_by in signal.Signals.__members__:
             raise SystemExit(128 + signal.Signals[stopped_by])
     with said_to(say):
-        _, saved = find_trusted(run_dir.path, is_trusted=config.run.trust)
-    return saved
+        return [
+            find_trusted(run_dir.path, policy_id=policy_id, is_trusted=config.run.trust)[1]
+            for policy_id in range(config.population.num_policies)
+        ]
 
 
 def read_policy(path: Path, whose: str) -> Checkpoint:
@@ -75,12 +88,16 @@ def read_policy(path: Path, whose: str) -> Checkpoint:
     return saved
 
 
-def _require_same_opponents(run_dir: RunDir, saved_flags: Mapping[str, Any], against: Mapping[str, float]) -> None:
-    players, weights = (saved_flags.get(name) or () for name in ("players", "opponent_weights"))
-    there = {Path(player).name: share for player, share in zip(players, weights, strict=False)}  # if it was moved, too
-    here = {Path(player).name: share for player, share in against.items()}
+def _require_same_opponents(run_dir: RunDir, saved_flags: Mapping[str, Any], against: Sequence[Share]) -> None:
+    players, weights, roles = (saved_flags.get(name) or () for name in ("players", "opponent_weights", "player_roles"))
+    there, here = (
+        {(Path(player).name, agents): share for player, share, agents in each}  # by its name, if it was moved, too
+        for each in (zip(players, weights, roles or [""] * len(players), strict=False), against)
+    )
     if there.keys() != here.keys() or any(abs(there[name] - share) > _SAME_SHARE for name, share in here.items()):
-        shares, others = (", ".join(f"{p} {share:.3f}" for p, share in each.items()) for each in (there, here))
+        shares, others = (
+            ", ".join(f"{name} {share:.3f}" for (name, _), share in each.items()) for each in (there, here)
+        )
         raise UsageError(
             f"{run_dir.path} was trained against {shares or 'nobody'}, not against {others}: move it away, or name "
             "another --experiment"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +21,7 @@ from sf.tools.psro.flags import default_end, require_even, require_no_run, requi
 from sf.tools.report.outputs import require_outputs, write_json
 
 if TYPE_CHECKING:
-    from sf.tools.psro.record import Iteration
+    from sf.tools.psro.record import Iteration, Population, SeatIteration
 
 _DESCRIPTION = """\
 Policy-space response oracles: each iteration trains a best response to a mixture of all players before it, fills in the
@@ -44,6 +45,12 @@ class PsroFlags:
     meta_solver: Literal["nash", "uniform", "latest", "alpharank"] = "nash"
     """What the next best response is trained against. nash: the equilibrium of the game among all players. uniform: all
     alike (fictitious play). latest: the last one. alpharank: by alpha-rank, which needs OpenSpiel."""
+
+    population_per_seat: bool | Literal["auto"] = "auto"
+    """Search with a population for each seat: each team, or each agent. false: one network plays all seats. auto: where
+    they differ in their size or in the kinds of their agents, where there are more than two, and in games of OpenSpiel
+    that are not zero-sum. If there are more than two seats, or the game is not zero-sum, take the meta_solver alpharank
+    or uniform."""
 
     matches: int = 200
     """Matches of each pair of players, where payoffs cannot be computed exactly; an even number, but for a search that
@@ -110,13 +117,14 @@ def _of_the_responses(args: Sequence[str]) -> dict[str, Any]:
 
 def _run(flags: PsroFlags) -> None:
     from sf import envs  # noqa: PLC0415  slow to import: not for --help
-    from sf.tools.psro.judge import Exact, judge_of  # noqa: PLC0415
+    from sf.tools.psro import by_seat, judge, seat_judge  # noqa: PLC0415
     from sf.tools.psro.search import Search  # noqa: PLC0415
 
     require_outputs(flags.json, flags.png)
     config = flags.config
     spec = envs.describe(config.run.env, config.environment)
-    require_response(config, spec, "sf-psro itself says whom a best response meets")
+    require_response(config, "sf-psro itself says whom a best response meets")
+    is_by_seat = by_seat.is_by_seat(flags.population_per_seat, flags.meta_solver, config, spec)
     if not config.run.ends_by_steps:
         raise ValueError("train_for_env_steps is needed: it says how long a best response is trained")
     if config.environment.share_reward == "all":
@@ -124,7 +132,8 @@ def _run(flags: PsroFlags) -> None:
     if config.run.init_from is not None:
         raise ValueError(f"init_from is {config.run.init_from}: --warm_start says what a response begins with")
     directory = RunDir.at(config.run.train_dir, config.run.experiment_name).path
-    _require_fair_matches(flags.matches, directory)
+    if not is_by_seat:
+        _require_fair_matches(flags.matches, directory)
     settings = {
         "env": config.run.env,
         **json.loads(json.dumps(vars(config.environment))),
@@ -134,12 +143,23 @@ def _run(flags: PsroFlags) -> None:
     }
     if config.run.train_for_env_frames is not None:
         settings["train_for_env_frames"] = config.run.train_for_env_frames
-    judge = judge_of(config, spec, flags.matches, say)
-    settings["is_exact"] = isinstance(judge, Exact)
-    if not settings["is_exact"]:  # payoffs in one table are by the same measure
+    start: Callable[[], Search | by_seat.SeatSearch]
+    if is_by_seat:
+        seats = by_seat.seats_of(spec)
+        of_seats = seat_judge.seat_judge_of(config, spec, [seat.agents for seat in seats], flags.matches, say)
+        is_exact, of_all = isinstance(of_seats, seat_judge.Exact), by_seat.config_of_responses(config, spec)
+        start = partial(
+            by_seat.SeatSearch, directory, of_all, seats, of_seats, flags.meta_solver, flags.warm_start, settings
+        )
+    else:
+        of_players = judge.judge_of(config, spec, flags.matches, say)
+        is_exact = isinstance(of_players, judge.Exact)
+        start = partial(Search, directory, config, of_players, flags.meta_solver, flags.warm_start, settings)
+    settings["is_exact"] = is_exact
+    if not is_exact:  # payoffs in one table are by the same measure
         settings |= {"matches": flags.matches, _OBJECTIVE: config.population.pbt_target_objective}
     with run_lock.held(directory):
-        search = Search(directory, config, judge, flags.meta_solver, flags.warm_start, settings)
+        search = start()
         for iteration in search.iterations:
             say(_line(iteration))
         with saying_how_to_go_on(lambda: f"stopped after {max(len(search.iterations) - 1, 0)} iterations"):
@@ -162,9 +182,18 @@ def _require_fair_matches(matches: int, directory: Path) -> None:
         require_even(matches)
 
 
-def _line(iteration: Iteration) -> str:
-    shares = sorted(iteration.mixture.items(), key=lambda item: -item[1])[:4]
-    mixture = ", ".join(f"{name} {share:.2f}" for name, share in shares if share >= 0.005)
+def _line(iteration: Iteration | SeatIteration) -> str:
     known = iteration.exploitability
     measured = "" if known is None else f"exploitability {known:.4f}, "
-    return f"iteration {iteration.iteration}: {measured}{iteration.env_steps:,} env steps, mixture {mixture}"
+    populations = "; ".join(map(_of_population, iteration.populations))
+    return f"iteration {iteration.iteration}: {measured}{iteration.env_steps:,} env steps, {populations}"
+
+
+def _of_population(population: Population) -> str:
+    shares = sorted(population.mixture.items(), key=lambda item: -item[1])[:4]
+    mixture = ", ".join(f"{name} {share:.2f}" for name, share in shares if share >= 0.005)
+    won = ""
+    if population.response_value is not None:
+        best = population.best_response_value
+        won = f"the response won {population.response_value:.3f}" + ("" if best is None else f" of {best:.3f}") + ", "
+    return f"{population.seat}{': ' if population.seat else ''}{won}mixture {mixture}"

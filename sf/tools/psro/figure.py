@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sf.tools.psro.record import Iteration, payoff_table
+from sf.tools.psro.record import Iteration, SeatIteration, payoff_table, payoffs_by_seat
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def draw(title: str, iterations: Sequence[Iteration]) -> Figure:
-    """Save it with `sf.tools.report.style.save`."""
+def draw(title: str, iterations: Sequence[Iteration | SeatIteration]) -> Figure:
+    """Save it with `sf.tools.report.style.save`. Payoffs of more than two seats are not drawn."""
     from matplotlib.figure import Figure  # noqa: PLC0415  an extra
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
 
@@ -28,7 +28,7 @@ def draw(title: str, iterations: Sequence[Iteration]) -> Figure:
         if any(each.exploitability for each in iterations):
             log_scale(curve)
         tidy_numbers(curve)
-        payoffs = payoff_table([each.payoffs for each in iterations])
+        payoffs = _payoffs(iterations)
         largest = max(float(np.abs(payoffs).max()), 1e-9)
         image = table.imshow(payoffs, cmap="RdBu", vmin=-largest, vmax=largest)
         table.set(title="what a row wins from a column", xlabel="iteration", ylabel="iteration")
@@ -42,7 +42,16 @@ def draw(title: str, iterations: Sequence[Iteration]) -> Figure:
     return figure
 
 
-def _draw_exploitability(axis: Axes, iterations: Sequence[Iteration]) -> None:
+def _payoffs(iterations: Sequence[Iteration | SeatIteration]) -> np.ndarray:
+    """Returns [K, K] what the player of a row, in the first seat, wins from that of a column; zeros for more seats."""
+    shared = [each.payoffs for each in iterations if isinstance(each, Iteration)]
+    if shared:
+        return payoff_table(shared)
+    table = payoffs_by_seat([each.payoffs for each in iterations if isinstance(each, SeatIteration)])
+    return table[..., 0] if table.ndim == 3 else np.zeros(table.shape[:2])
+
+
+def _draw_exploitability(axis: Axes, iterations: Sequence[Iteration | SeatIteration]) -> None:
     known = [(each.env_steps, each.exploitability) for each in iterations if each.exploitability is not None]
     axis.plot([steps for steps, _ in known], [value for _, value in known], marker="o", markersize=3)
     axis.set(title="exploitability of the mixture", xlabel="env steps")
@@ -50,10 +59,13 @@ def _draw_exploitability(axis: Axes, iterations: Sequence[Iteration]) -> None:
         axis.text(0.5, 0.5, "not known in this game", ha="center", va="center", transform=axis.transAxes)
 
 
-def _draw_mixtures(axis: Axes, iterations: Sequence[Iteration]) -> None:
-    """A row for each iteration, with the probability of each player in its mixture."""
-    players = [each.player for each in iterations]
-    mixtures = np.array([[each.mixture.get(player, 0.0) for player in players] for each in iterations])
+def _draw_mixtures(axis: Axes, iterations: Sequence[Iteration | SeatIteration]) -> None:
+    """A row for each iteration, with the probability of each player in its mixture, seat by seat."""
+    num, num_seats = len(iterations), len(iterations[0].populations)
+    mixtures = np.zeros((num, num_seats * num))
+    for row, each in enumerate(iterations):
+        for seat, population in enumerate(each.populations):
+            mixtures[row, seat * num : seat * num + row + 1] = [*population.mixture.values()]
     image = axis.imshow(mixtures, cmap="Blues", vmin=0, vmax=1)
     axis.set(title="mixture that an iteration ends with", xlabel="player", ylabel="iteration")
     figure = axis.figure

@@ -17,7 +17,10 @@ from sf.envs.teams import sides_of
 from sf.storage.run_dir import RunDir
 from sf.tools.commands import cli
 
-_OF_A_POOL = ("past_share", "players", "opponent_weights", "opponent_choice", "reference_ratings", "seats", "mix_teams")
+_OF_A_POOL = (
+    "past_share", "players", "opponent_weights", "player_roles", "opponent_choice", "reference_ratings", "seats",
+    "mix_teams",
+)  # fmt: skip
 _OF_SNAPSHOTS = ("snapshot_every_env_steps", "snapshot_at_win_rate")
 
 
@@ -32,15 +35,23 @@ def require_even(matches: int) -> None:
     require(matches % 2 == 0, f"matches is {matches}: an even number, so that both play each seat equally often")
 
 
-def require_response(config: Config, spec: EnvSpec, whom_it_meets: str) -> None:
-    """Raises ValueError for an environment without two agents, or two teams of the same size, and for flags that a
-    response would not follow."""
+def has_two_equal_sides(spec: EnvSpec) -> bool:
+    """Returns whether a match is between two agents, or two teams of one size."""
     sizes = [*Counter(sides_of(spec)).values()]
+    return len(sizes) == 2 and sizes[0] == sizes[1]
+
+
+def require_two_equal_sides(config: Config, spec: EnvSpec) -> None:
+    """Raises ValueError for an environment without two agents, or two teams of the same size."""
     require(
-        len(sizes) == 2 and sizes[0] == sizes[1],
+        has_two_equal_sides(spec),
         f"env is {config.run.env}, of {spec.num_agents} agents that are no two teams of one size: a response meets one "
         "opponent, so name two --teams. sf-train --past_share trains against past selves with any number",
     )
+
+
+def require_response(config: Config, whom_it_meets: str) -> None:
+    """Raises ValueError for flags that a response would not follow."""
     untouched = PlayersConfig()
     for name in (*_OF_A_POOL, *_OF_SNAPSHOTS):
         value = getattr(config.players, name)
@@ -52,6 +63,7 @@ def require_response(config: Config, spec: EnvSpec, whom_it_meets: str) -> None:
         f"restart_behavior is {behavior}, but the same command goes on where it was: name another --experiment",
     )
     require(num_policies == 1, f"num_policies is {num_policies}: a response is one policy")
+    require(config.population.policy_of is None, "policy_of is set: each seat has a response of its own: leave it out")
 
 
 def require_no_run(directory: Path) -> None:

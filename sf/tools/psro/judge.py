@@ -27,7 +27,7 @@ from sf.system.processes.torch_runtime import resolve_device
 if TYPE_CHECKING:
     from sf.envs.openspiel.information_states import InformationStates
 
-_SEED_KEY = 0x9520  # another than those of what trains with the same --seed
+SEED_KEY = 0x9520  # another than those of what trains with the same --seed
 
 
 class NeverMetError(UsageError):
@@ -57,6 +57,14 @@ def matches_of(
     )
 
 
+def utility_of(config: Config) -> str:
+    """Returns the name of the type of payoffs that a game of OpenSpiel has, such as ZERO_SUM."""
+    from sf.envs.openspiel.games import load  # noqa: PLC0415  an extra, which is there if the environment is
+
+    name: str = load(config.run.env, config.environment.kwargs, seed=0).game.get_type().utility.name
+    return name
+
+
 class Judge(Protocol):
     """Players are checkpoints by name; None plays random moves."""
 
@@ -76,10 +84,7 @@ def judge_of(config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str
     """
     if not config.run.env.startswith(PREFIX):
         return ByMatches(config, spec, num_matches, say)
-    from sf.envs.openspiel.games import load  # noqa: PLC0415  an extra, which is there if the environment is
-
-    utility = load(config.run.env, config.environment.kwargs, seed=0).game.get_type().utility.name
-    if utility != "ZERO_SUM":
+    if utility_of(config) != "ZERO_SUM":
         raise UsageError(f"env is {config.run.env}, which is not a zero-sum game: sf-psro solves zero-sum games only")
     if spec.num_agents > 2:  # what is computed exactly is of two players
         return ByMatches(config, spec, num_matches, say)
@@ -92,35 +97,42 @@ def judge_of(config: Config, spec: EnvSpec, num_matches: int, say: Callable[[str
         return ByMatches(config, spec, num_matches, say)
 
 
-class Exact:
-    """Judges by the probabilities of all actions at all information states."""
+class Tables:
+    """Remembers the probabilities of all actions at all information states, [S, A], of players by name."""
 
     def __init__(self, states: InformationStates) -> None:
         self._states = states
         self._tables: dict[str, np.ndarray] = {}
 
-    def payoffs(self, name: str, players: Mapping[str, Checkpoint | None], others: Sequence[str]) -> list[float]:
-        own = self._table(name, players)
-        found = []
-        for other in others:
-            table = self._table(other, players)
-            as_first, as_second = self._states.returns([own, table]), self._states.returns([table, own])
-            found.append(float(as_first[0] + as_second[1]) / 2)
-        return found
-
-    def exploitability(self, players: Mapping[str, Checkpoint | None], weights: Mapping[str, float]) -> float:
-        tables = [self._table(name, players) for name in weights]
-        shares = np.array(list(weights.values()))
-        return exploitability(self._states, mixture(self._states, tables, shares / shares.sum()))
-
-    def _table(self, name: str, players: Mapping[str, Checkpoint | None]) -> np.ndarray:
-        """[S, A]"""
+    def of(self, name: str, players: Mapping[str, Checkpoint | None]) -> np.ndarray:
         if name not in self._tables:
             saved = players[name]
             self._tables[name] = (
                 self._states.uniform() if saved is None else tabular(TorchPolicy(saved, name), self._states)
             )
         return self._tables[name]
+
+
+class Exact:
+    """Judges by the probabilities of all actions at all information states."""
+
+    def __init__(self, states: InformationStates) -> None:
+        self._states = states
+        self._tables = Tables(states)
+
+    def payoffs(self, name: str, players: Mapping[str, Checkpoint | None], others: Sequence[str]) -> list[float]:
+        own = self._tables.of(name, players)
+        found = []
+        for other in others:
+            table = self._tables.of(other, players)
+            as_first, as_second = self._states.returns([own, table]), self._states.returns([table, own])
+            found.append(float(as_first[0] + as_second[1]) / 2)
+        return found
+
+    def exploitability(self, players: Mapping[str, Checkpoint | None], weights: Mapping[str, float]) -> float:
+        tables = [self._tables.of(name, players) for name in weights]
+        shares = np.array(list(weights.values()))
+        return exploitability(self._states, mixture(self._states, tables, shares / shares.sum()))
 
 
 class ByMatches:
@@ -140,7 +152,7 @@ class ByMatches:
             self._say, OF_SEVERAL_AGENTS, lambda: self._time_limit
         )  # anew: a response was trained since the last matches
         for number, other in enumerate(others):
-            seed = env_seed(self._config.run.seed, _SEED_KEY, len(others), number)
+            seed = env_seed(self._config.run.seed, SEED_KEY, len(others), number)
             both = {each: players[each] or self._random for each in (name, other)}
             met = evaluate(matches_of(self._config, self._num_agents, both, self._num_matches, seed), watch)
             won, lost = met.score_against(0, 1), met.score_against(1, 0)
