@@ -282,7 +282,7 @@ def _entrants(config: Config, spec: EnvSpec, run_dir: Path) -> Mapping[str, Entr
             "play against: leave it out"
         )
     sizes = sorted(Counter(sides_of_match(config, spec)).values())
-    if sizes[0] != sizes[-1]:
+    if sizes[0] != sizes[-1] and config.population.policy_of is None:  # a role is played by players of its own
         raise UsageError(
             f"past_share is {config.players.past_share}, and the teams of {config.run.env} have {sizes[0]} to "
             f"{sizes[-1]} agents, so results of whole teams would not compare: make them equal by --teams, or set "
