@@ -22,6 +22,7 @@ class TwoKinds:
     """
 
     possible_agents = ("speaker", "listener_0", "listener_1")
+    state_space = box(1)
 
     def __init__(
         self,
@@ -54,6 +55,9 @@ class TwoKinds:
         rewards = {agent: float(self._number(agent)) for agent in actions}
         self.agents = [] if ends else self.agents
         return self._obs(), rewards, dict.fromkeys(actions, ends), dict.fromkeys(actions, False), {}
+
+    def state(self) -> np.ndarray:
+        return np.full(1, self._step, np.float32)
 
     def close(self) -> None:
         pass
@@ -88,10 +92,5 @@ class Movers(TwoKinds):
 class Mixed(TwoKinds):
     """The speaker has choices alone, and the listeners numbers alone."""
 
-    state_space = box(1)
-
     def __init__(self) -> None:
         super().__init__((box(2), gym.spaces.Discrete(9)), (box(4), box(3, low=0.0, high=4.0)))
-
-    def state(self) -> np.ndarray:
-        return np.full(1, self._step, np.float32)

@@ -66,14 +66,14 @@ def recorded(tmp_path, env, **flags):
     return found
 
 
-@pytest.mark.parametrize(("env", "flags"), [("Movers", {}), ("Mixed", {}), ("Mixed", {"critic": "state"})])
+@pytest.mark.parametrize(("env", "flags"), [("Movers", {}), ("Mixed", {}), ("TwoKinds", {"critic": "state"})])
 def test_each_learner_gets_what_agents_of_its_kind_see_and_do(tmp_path, env, flags):
     batches = recorded(tmp_path, env, **flags)
     for policy_id, batch in enumerate(batches):
         valid = batch["valid"]  # [T, B]; with a central critic the agents of the other policy are there, too
         assert valid.any()
         assert valid.all() == (not flags)
-        keys = {"Movers": (("both", "ears"), ("both", "eyes")), "Mixed": (("obs",), ("obs",))}[env][policy_id]
+        keys = (("both", "ears"), ("both", "eyes"))[policy_id] if env == "Movers" else ("obs",)
         seen_keys = {key.removeprefix("obs_") for key in batch if key.startswith("obs_")}
         assert seen_keys - {*ADDED_FOR_CRITIC} == {*keys}
         number = batch[f"obs_{keys[0]}"][..., 0]
@@ -86,16 +86,16 @@ def test_each_learner_gets_what_agents_of_its_kind_see_and_do(tmp_path, env, fla
         assert (number[1:] == follows)[valid].all()
         assert (batch["reward"] == number[:-1] + 1)[valid].all()
         discrete, continuous = batch["discrete"][valid], batch["continuous"][valid]
-        sizes = {"Movers": ((2,), (3, 4)), "Mixed": ((9,), ())}[env][policy_id]
+        sizes = {"Movers": ((2,), (3, 4)), "Mixed": ((9,), ()), "TwoKinds": ((2,), (5,))}[env][policy_id]
         assert discrete.shape[1] == len(sizes)
         for head, size in zip(discrete.T, sizes, strict=True):
             assert len(set(head.tolist())) > 1
             assert set(head.tolist()) <= set(range(size))
-        assert continuous.shape[1] == {"Movers": (1, 3), "Mixed": (0, 3)}[env][policy_id]
+        assert continuous.shape[1] == {"Movers": (1, 3), "Mixed": (0, 3), "TwoKinds": (0, 0)}[env][policy_id]
         assert (continuous.std(0) > 0).all()
         np.testing.assert_allclose(batch["log_prob"][valid], batch["evaluated"][valid], atol=0.05)
         if not continuous.shape[1]:  # a new policy is close to uniform among its own choices
-            np.testing.assert_allclose(batch["log_prob"][valid].mean(), -np.log(9), atol=0.3)
+            np.testing.assert_allclose(batch["log_prob"][valid].mean(), -np.log(sizes[0]), atol=0.3)
 
 
 def test_a_run_by_roles_keeps_the_spaces_of_each_role_resumes_and_is_evaluated(tmp_path):
