@@ -41,7 +41,7 @@ class SharedOptions:
 
     show_agent: bool | Literal["auto"] = "auto"
     """Show each agent its index among the agents of its environment, as the observation agent_index (one-hot). auto:
-    where the spaces of agents differ."""
+    if one policy plays agents whose spaces differ."""
 
     def check(self) -> None:
         """Raises UsageError for a value that cannot be."""

@@ -1,8 +1,9 @@
 """Kinds of agents: those of one environment whose observations or actions differ, in rows of the same shape.
 
-Agents with equal spaces are one kind. One policy that plays several kinds has the union of their spaces
-(`sf.envs.spaces.unions`). What a kind lacks is zeros in its observations. An `action_mask` forbids the choices that it
-lacks, a `continuous_mask` says which numbers it has, and `agent_kind` tells the network which kind it plays.
+Agents with equal spaces are one kind. Rows have the union of the spaces of all kinds (`sf.envs.spaces.unions`), and so
+has a policy that plays all of them; for others see `sf.envs.groups.policy_spec`. What a kind lacks is zeros in its
+observations. An `action_mask` forbids the choices that it lacks, a `continuous_mask` says which numbers it has, and
+`agent_kind` tells the network which kind it plays.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class AgentSpaces:
     def of(cls, env_id: str, env: Any, agents: Sequence[Any], strict: bool) -> AgentSpaces:
         """env: has PettingZoo's `observation_space(agent)` and `action_space(agent)`. strict: see `ObsWriter`.
 
-        Raises UsageError for spaces that are not supported, and for those that one policy cannot see or use together.
+        Raises UsageError for spaces that are not supported, and for observations that no row can hold together.
         """
         spaces: list[tuple[gym.Space, gym.Space]] = []  # of each kind: of observations and actions
         firsts: list[Any] = []  # an agent of each kind
@@ -88,7 +89,7 @@ class AgentSpaces:
         names = [f"{env_id} (agents like {agent!r})" for agent in firsts]
         writers = [ObsWriter(name, own, strict, LOOK_EVERY) for name, (own, _) in zip(names, spaces, strict=True)]
         actions = [supported_action_space(name, own) for name, (_, own) in zip(names, spaces, strict=True)]
-        union = _Union(env_id, writers, actions, firsts)
+        union = UnionOfKinds(env_id, writers, actions, firsts)
         kinds = []
         for number, (writer, action) in enumerate(zip(writers, actions, strict=True)):
             try:
@@ -101,8 +102,8 @@ class AgentSpaces:
         return cls(union.obs, union.obs, union.action, tuple(numbers), of_kinds, of_agents)
 
 
-class _Union:
-    """The spaces of all kinds as one. obs: with the masks and `agent_kind`."""
+class UnionOfKinds:
+    """The spaces of several kinds as one. obs: with the masks and `agent_kind`."""
 
     def __init__(
         self, env_id: str, writers: Sequence[ObsWriter], actions: Sequence[gym.Space], firsts: Sequence[Any]
@@ -114,7 +115,7 @@ class _Union:
                     raise UsageError(
                         f"{env_id} has an observation called {key!r}, which is added where agents differ: rename it"
                     )
-        self.action = union_of_actions(env_id, actions, firsts)
+        self.action = union_of_actions(actions)
         self.spec = ActionSpec.of(self.action)
         self.num_kinds = len(writers)
         own: Any = [{key: box for key, box in writer.space.items() if key != ACTION_MASK} for writer in writers]
@@ -131,7 +132,7 @@ class _Union:
 class _KindOfSeveral:
     """A `Kind` whose rows are those of a union."""
 
-    def __init__(self, union: _Union, number: int, writer: ObsWriter, action: gym.Space) -> None:
+    def __init__(self, union: UnionOfKinds, number: int, writer: ObsWriter, action: gym.Space) -> None:
         """Raises UsageError for an action mask that does not fit the kind's own actions."""
         spec = ActionSpec.of(action)
         self._writer = writer

@@ -1,4 +1,4 @@
-"""The spaces of agents of several kinds as one: what a policy that plays all of them sees and does.
+"""The spaces of agents of several kinds as one: what a policy that plays them sees and does, and what is stored.
 
 Observations are joined by their keys, and actions by their position: head for head, number for number. What a kind
 lacks is zeros in an observation, and masked in an action.
@@ -99,16 +99,11 @@ class Actions(NamedTuple):
         return cls(is_discrete, of_heads, np.concatenate(low), np.concatenate(high))
 
 
-def union_of_actions(env_id: str, spaces: Sequence[gym.Space], agents: Sequence[Any]) -> gym.Space:
-    """Returns the space itself if all kinds have the same, else one with the most choices of each head and the most
-    continuous numbers: a Discrete, MultiDiscrete or Box, or a Tuple of choices and numbers.
+def require_choices_or_numbers(env_id: str, spaces: Sequence[gym.Space], agents: Sequence[Any]) -> None:
+    """Raises UsageError if one kind has only choices and another only numbers.
 
-    A choice counts from where all kinds count from, or else from 0. A continuous number has the bounds that it has for
-    all kinds, or else -1 and 1, which are the middle range of the Box of each (`sf.envs.spaces.actions.middle_range`).
-    agents: one of each kind, for sentences. Raises UsageError if one kind has only choices and another only numbers.
+    spaces: of the actions of each kind that one policy plays. agents: one of each kind.
     """
-    if all(space == spaces[0] for space in spaces):
-        return spaces[0]
     kinds = [Actions.of(space) for space in spaces]
     for kind, space, agent in zip(kinds, spaces, agents, strict=True):
         for other, others, another in zip(kinds, spaces, agents, strict=True):
@@ -118,6 +113,18 @@ def union_of_actions(env_id: str, spaces: Sequence[gym.Space], agents: Sequence[
                     f"({others}), and one policy plays both: make both choices or both numbers, for example with "
                     "gymnasium.wrappers.DiscretizeAction's bins in the environment"
                 )
+
+
+def union_of_actions(spaces: Sequence[gym.Space]) -> gym.Space:
+    """Returns the space itself if all kinds have the same, else one with the most choices of each head and the most
+    continuous numbers: a Discrete, MultiDiscrete or Box, or a Tuple of choices and numbers.
+
+    A choice counts from where all kinds count from, or else from 0. A continuous number has the bounds that it has for
+    all kinds, or else -1 and 1, which are the middle range of the Box of each (`sf.envs.spaces.actions.middle_range`).
+    """
+    if all(space == spaces[0] for space in spaces):
+        return spaces[0]
+    kinds = [Actions.of(space) for space in spaces]
     parts: list[gym.Space] = []
     num_heads = max(len(kind.heads.sizes) for kind in kinds)
     if num_heads:

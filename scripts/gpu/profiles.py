@@ -73,9 +73,7 @@ def _policy_step(
     model = inference_model(config.model, spec.obs_space, action, precision, device)
     rows = SharedArrays(slot_fields(spec, num_actors, config.rollout))
     states = RecurrentStates(model.state_size, num_actors, num_actors)
-    batch = InferenceBatch(
-        ActingHere(Acting(model, action)), action, rows, states, num_actors, device, list(spec.obs_space)
-    )
+    batch = InferenceBatch(ActingHere(Acting(model, action)), spec, rows, states, num_actors, device)
     if is_recorded:
         batch.record(getattr(torch, precision))
     actors = np.arange(num_actors)

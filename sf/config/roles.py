@@ -62,6 +62,12 @@ def _policies(named: Any, policy_of: str, example: str) -> tuple[int, ...]:
     return tuple(sorted({*policies}))
 
 
+def kinds_played(roles: Roles, spec: EnvSpec, policy_id: int) -> tuple[int, ...]:
+    """Returns the kinds of the agents that a policy may play, ascending: all of them without roles."""
+    played = (kind for agent, kind in enumerate(spec.kinds) if not roles or policy_id in roles[agent])
+    return tuple(sorted({*played}))
+
+
 def populations(roles: Roles, num_policies: int) -> list[list[int]]:
     """Returns the policies that have the same roles, and so can be compared: all of them without roles."""
     by_agents: dict[tuple[int, ...], list[int]] = {}

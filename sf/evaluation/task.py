@@ -17,6 +17,7 @@ from sf.envs import EnvGroup, EnvOptions, UsageError
 from sf.envs.custom.given import GivenEnv, given_env
 from sf.envs.guard import GuardedGroup
 from sf.envs.remarks import handed_to
+from sf.envs.roles import Roles
 from sf.envs.seeding import env_seed, seed_process
 from sf.envs.teams import sides_of
 from sf.evaluation.play.contestants import Contestant, require_spaces
@@ -52,7 +53,7 @@ class EvaluationTask:
     device: str = "cpu"
     num_workers: int | None = None  # None: one a core
     num_envs_per_worker: int = 4
-    roles: Sequence[Sequence[int]] = ()  # [A] players that may play each agent, see `sf.config.roles`; (): all
+    roles: Roles = ()  # [A] players that may play each agent, see `sf.config.roles`; (): all
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     Raises ValueError for what the user can fix, RuntimeError where a worker fails for another reason.
     """
     spec = envs.describe(task.env, task.options)
-    require_spaces(task.players, task.env, spec)
+    require_spaces(task.players, task.env, spec, task.options, task.roles)
     sides = sides_of(spec)
     lineups = make_lineups(len(task.players), spec.num_agents, task.num_episodes, task.seed, sides, task.roles)
     of_workers = replace(task, players={}, seed=env_seed(task.seed, _SEED_KEY))

@@ -50,7 +50,7 @@ class LearnerArgs:
 
     config: Config
     policy_id: int
-    spec: EnvSpec
+    spec: EnvSpec  # of the policy
     symmetries: Sequence[Symmetry]  # to augment data by; none where that is not wanted
     teams: Sequence[int]  # [A] of the agents of an environment that are trained on together; empty: one by one
     num_actors: int

@@ -18,6 +18,7 @@ from sf.learner.args import LearnerArgs
 from sf.learner.batches.batch import Batch
 from sf.learner.state import new_updater
 from sf.model.actor_critic import ActorCritic
+from sf.shared.policy_view import PolicyView
 from sf.system import gpu
 
 _PARTS = 32  # of a minibatch, one of which is tried
@@ -59,7 +60,7 @@ def iteration_seconds(args: LearnerArgs, state_size: int) -> float:
     updater = new_updater(args, of_one_step)
     tensors = dict(updater.model.state_dict(keep_vars=True))
     require_known_numbers(tensors)
-    batch = Batch.empty(args.slots.arrays, width, state_size, device)
+    batch = Batch.empty(PolicyView(args.spec).layout(args.slots.arrays), width, state_size, device)
     for tensor in batch.tensors():
         tensor.zero_()
     batch.valid.fill_(True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sf.envs import ActionSpec
+from sf.envs import ActionSpec, EnvSpec
 from sf.model.acting import AnswerLayout, AnyActing
 from sf.model.distributions import ActionDistribution
 from sf.policy.recorded_batches import RecordedBatches, size_for
@@ -24,22 +24,21 @@ class InferenceBatch:
     def __init__(
         self,
         acting: AnyActing,
-        action_spec: ActionSpec,
+        spec: EnvSpec,
         rows: SharedArrays,
         states: RecurrentStates,
         max_actors: int,
         device: str,
-        keys: Collection[str],
     ) -> None:
-        """acting: for inputs on the device. rows: of the slots. max_actors: of a batch. keys: of the observations that
-        the network reads."""
+        """acting: for inputs on the device. spec: with the observations that the network reads. rows: of the slots.
+        max_actors: of a batch."""
         self.generator = torch.Generator(gpu.torch_device(device))  # draws the actions
         self._acting = acting
-        self._action_spec = action_spec
+        self._action_spec = action_spec = ActionSpec.of(spec.action_space)
         self._device = device
         self._rows_per_slot = rows["first"].shape[1]
         max_rows = size_for(max_actors)
-        self._obs = ObsGather(rows, keys, max_rows, device)
+        self._obs = ObsGather(rows, spec, max_rows, device)
         self._states = States(states, max_rows, device)
         self._answers = AnswersToHost(AnswerLayout(action_spec), max_rows, device)
         self._queue: Callable[[int], None] = self._queue_each

@@ -7,14 +7,15 @@ all its transfers. What the device does for a batch of a size is the same each t
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from sf.envs import EnvSpec
 from sf.model.acting import AnswerLayout
+from sf.shared.policy_view import PolicyView
 from sf.shared.recurrent_states import RecurrentStates
 from sf.shared.rows import OBS
 from sf.system import gpu
@@ -26,35 +27,42 @@ _LARGE = 2048  # bytes of an observation
 class ObsGather:
     """Collects the observations of a batch: a GPU reads large ones where they are, small ones are copied for it."""
 
-    def __init__(self, rows: SharedArrays, keys: Collection[str], max_rows: int, device: str) -> None:
-        """keys: of the observations that the network reads."""
+    def __init__(self, rows: SharedArrays, spec: EnvSpec, max_rows: int, device: str) -> None:
+        """spec: with the observations that the network reads."""
         self._device = device
         self._index = gpu.page_locked((max_rows,), torch.int64, device)
-        self._staged: dict[str, tuple[Tensor, Tensor]] = {}  # all rows [num_slots * (T+1), ...], and those of a batch
+        self._staged: dict[str, Tensor] = {}  # observations of a batch
+        self._pairs: list[tuple[Tensor, Tensor]] = []  # these and all rows [num_slots * (T+1), ...], part by part
         self._mapped: dict[str, _Rows] = {}
+        view = PolicyView(spec)
+        layout = view.layout(rows).named(OBS)
         for key, array in rows.named(OBS).items():
-            if key not in keys:
+            if key not in spec.obs_space.spaces:
                 continue
-            all_rows = torch.from_numpy(array).flatten(0, 1)
-            is_large = device != gpu.HOST and all_rows[0].nbytes >= _LARGE
+            own = torch.from_numpy(layout[key])[:, 0]
+            is_whole = own.shape[1:] == array.shape[2:] and own.numpy().dtype == array.dtype
+            is_large = device != gpu.HOST and is_whole and own[0].nbytes >= _LARGE
             mapped = gpu.mapped(array, device) if is_large else None
             if mapped is not None:
                 self._mapped[key] = _Rows.of(mapped.flatten(0, 1))
             else:
-                batch = gpu.page_locked((max_rows, *all_rows.shape[1:]), all_rows.dtype, device)
-                self._staged[key] = all_rows, batch
+                self._staged[key] = batch = gpu.page_locked((max_rows, *own.shape[1:]), own.dtype, device)
+                self._pairs += view.pairs(OBS + key, batch, torch.from_numpy(array).flatten(0, 1))
 
     def stage(self, positions: np.ndarray) -> None:
         """The host's part. positions: [N] rows of [num_slots * (T+1)]."""
         index = torch.from_numpy(positions)
-        for rows, staged in self._staged.values():
-            torch.index_select(rows, 0, index, out=staged[: len(index)])
+        for staged, rows in self._pairs:
+            if staged.dtype == rows.dtype:
+                torch.index_select(rows, 0, index, out=staged[: len(index)])
+            else:
+                staged[: len(index)] = rows.index_select(0, index)
         if self._mapped:
             self._index[: len(index)] = index
 
     def there(self, num: int) -> dict[str, Tensor]:
         """The observations [num, ...] of what was staged, on the device: its own part."""
-        batch = {key: _sent(staged[:num], self._device) for key, (_, staged) in self._staged.items()}
+        batch = {key: _sent(staged[:num], self._device) for key, staged in self._staged.items()}
         if self._mapped:
             index = _sent(self._index[:num], self._device)
             batch |= {key: rows.taken(index) for key, rows in self._mapped.items()}

@@ -23,6 +23,7 @@ from sf.model.compiled_acting import acting_of
 from sf.model.inference import Flat, inference_model
 from sf.policy.inference_batch import InferenceBatch
 from sf.shared.counters import CounterRow
+from sf.shared.policy_view import widened
 from sf.shared.queues import StopRequested
 from sf.shared.recurrent_states import RecurrentStates
 from sf.shared.requests import PolicyChannel
@@ -39,7 +40,7 @@ from sf.system.processes.torch_runtime import configure
 class PolicyWorkerArgs:
     """Everything a policy worker needs to know."""
 
-    spec: EnvSpec
+    spec: EnvSpec  # of the policy
     model: ModelConfig
     bfloat16: bool
     synchronous: bool
@@ -123,7 +124,9 @@ class _Policy:
         self._rows = args.rows
         self._channel = args.channel
         self._of_waiting = {field.name: np.zeros((), field.dtype) for field in answered_fields(self._action_spec)}
-        self._turns = None if self._model.state_size else TurnMask.from_rows(args.rows)
+        self._turns = None
+        if not self._model.state_size:
+            self._turns = TurnMask.from_rows(args.rows, self._action_spec.num_continuous)
 
     def act(self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray) -> None:
         """Write the actions of N actors into their `rows` [N] of `slots` [N]. numbers: [N] of the requests."""
@@ -143,11 +146,13 @@ class _Policy:
         each run, so two runs would not be the same."""
         device, is_on_host = args.weights.device, args.weights.device == gpu.HOST
         acting: AnyActing = ActingHere(Acting(self._model, self._action_spec))
-        seen = args.spec.actor_obs_space if args.model.has_central_critic else args.spec.obs_space
+        seen = args.spec
+        if args.model.has_central_critic:
+            seen = replace(seen, obs_space=seen.actor_obs_space)
         if is_on_host and not args.synchronous:
-            acting = acting_of(self._model, args.model, replace(args.spec, obs_space=seen), args.bfloat16, device)
+            acting = acting_of(self._model, args.model, seen, args.bfloat16, device)
         max_actors = args.channel.num_groups * args.channel.actors_per_group
-        batch = InferenceBatch(acting, self._action_spec, args.rows, args.states, max_actors, device, list(seen))
+        batch = InferenceBatch(acting, seen, args.rows, args.states, max_actors, device)
         if not is_on_host and args.model.compile is not False:
             batch.record(torch.bfloat16 if args.bfloat16 else torch.float32)
         return batch
@@ -162,7 +167,8 @@ class _Policy:
         asked = self._channel.still_asked(self._rows["actor"][slots], numbers)
         slots, rows = slots[asked], rows[asked]
         for name, answer in answers.items():
-            self._rows[name][slots, rows] = answer[asked] if answer.ndim else answer
+            field = self._rows[name]
+            field[slots, rows] = widened(answer, field.shape[2:])[asked] if answer.ndim else answer
         self._rows["policy_version"][slots, rows] = self._version
 
     def _refresh_weights(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sf.run.plan import Plan
+from sf.run.plan import Plan, PolicyNetwork
 from sf.shared.counters import CounterRow, Counters
 from sf.shared.queues import IndexQueue, LocalQueues, PipeQueue, Queues, make_queues
 from sf.shared.recovery import RecoveryMemory
@@ -60,7 +60,6 @@ class RunMemory:
     @classmethod
     def _allocate(cls, plan: Plan, run_dir: RunDir, counts: Mapping[str, int]) -> RunMemory:
         sampler = plan.config.sampler
-        policy_ids = range(plan.num_policies)
         shaping = None
         if plan.spec.shaping:
             shaping = SharedArrays([Field("weights", (plan.num_policies, len(plan.spec.shaping)), np.float32)])
@@ -94,13 +93,16 @@ class RunMemory:
             ),
             channels=channels,
             weights=tuple(
-                SharedWeightsSpec.allocate(plan.device_of(policy_id), plan.num_weights) for policy_id in policy_ids
+                SharedWeightsSpec.allocate(plan.device_of(policy_id), network.num_weights)
+                for policy_id, network in enumerate(plan.networks)
             ),
-            states=tuple(RecurrentStates(plan.state_size, plan.num_actors, plan.num_slots) for _ in policy_ids),
+            states=tuple(
+                RecurrentStates(network.state_size, plan.num_actors, plan.num_slots) for network in plan.networks
+            ),
             counters=Counters.allocate(sum(counts.values())),
             counter_rows=rows_by_role(counts),
             pinned=plan.pin_workers(),
-            recoveries=tuple(RecoveryMemory(_most_bytes_of_checkpoint(plan)) for _ in policy_ids),
+            recoveries=tuple(RecoveryMemory(_most_bytes_of_checkpoint(network)) for network in plan.networks),
             seats=Seats.allocate(plan.num_seats, plan.num_groups, plan.num_mains, plan.pool_roles.num_opposed)
             if plan.num_seats
             else None,
@@ -132,8 +134,8 @@ def rows_by_role(counts: Mapping[str, int]) -> dict[str, range]:
     return rows
 
 
-def _most_bytes_of_checkpoint(plan: Plan) -> int:
+def _most_bytes_of_checkpoint(network: PolicyNetwork) -> int:
     """A tensor is in it under each of its names, and has two moments under one of them."""
-    num_in_network = sum(math.prod(shape) for shape in plan.weight_shapes.values())
-    num_numbers = num_in_network + 2 * plan.num_weights
-    return _BYTES_PER_NUMBER * num_numbers + _BYTES_OF_A_NAME * len(plan.weight_shapes) + _REST_OF_CHECKPOINT
+    num_in_network = sum(math.prod(shape) for shape in network.weight_shapes.values())
+    num_numbers = num_in_network + 2 * network.num_weights
+    return _BYTES_PER_NUMBER * num_numbers + _BYTES_OF_A_NAME * len(network.weight_shapes) + _REST_OF_CHECKPOINT

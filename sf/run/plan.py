@@ -15,6 +15,7 @@ from sf.envs.teams import sides_of
 from sf.league.players.entrants import Entrant
 from sf.league.players.pool_roles import PoolRoles
 from sf.learner.gradients.share import MOST_THREADS
+from sf.model.inference import num_weights
 from sf.ranks.place import ALONE_HERE, Place
 from sf.system import gpu
 from sf.system.machine.cores import PinnedCores
@@ -26,12 +27,28 @@ def sides_of_match(config: Config, spec: EnvSpec) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
+class PolicyNetwork:
+    """Describes the network of a policy."""
+
+    spec: EnvSpec  # what the policy sees and does: that of the run, or a part of it
+    num_weights: int  # floats of all parameters and buffers
+    state_size: int  # floats of the recurrent state of an actor
+    weight_shapes: Mapping[str, tuple[int, ...]]  # by name
+
+    @classmethod
+    def of(cls, spec: EnvSpec, model: Any) -> PolicyNetwork:
+        """model: as `sf.model.building.build_model` returns it."""
+        shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+        return cls(spec, num_weights(model), model.state_size, shapes)
+
+
+@dataclass(frozen=True)
 class Plan:
     """The derived numbers of a run."""
 
     config: Config  # with numbers for what is auto in the flags, see `sf.config.auto_values`
     has_auto_sizes: bool  # such numbers are among them
-    spec: EnvSpec
+    spec: EnvSpec  # of all agents, for the rows
     device: str  # "cpu" or "cuda"
     bfloat16: bool
     cores: tuple[int, ...]  # that this process may run on
@@ -39,9 +56,7 @@ class Plan:
     num_workers: int
     actors_per_group: int
     slots_per_group: int
-    num_weights: int  # floats of all parameters and buffers
-    state_size: int  # floats of the recurrent state of an actor
-    weight_shapes: dict[str, tuple[int, ...]]  # by name
+    networks: Sequence[PolicyNetwork]  # [P]
     symmetries: Sequence[Symmetry]  # that data is augmented by
     teams: Sequence[int]  # [A] of the agents of an environment, which the critic sees at once; empty: one by one
     entrants: Mapping[str, Entrant]  # players that are in the pool from the start
@@ -60,6 +75,16 @@ class Plan:
             "rollout": self.config.rollout,
             "batch_size": learner.batch_size,
         }
+
+    @property
+    def num_weights(self) -> int:
+        """Returns the number of floats of the largest network."""
+        return max(network.num_weights for network in self.networks)
+
+    @property
+    def state_size(self) -> int:
+        """Returns the number of floats of the largest recurrent state."""
+        return max(network.state_size for network in self.networks)
 
     @property
     def num_together(self) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -17,24 +17,24 @@ import torch
 from sf.config import Config
 from sf.config.auto_values import with_learning_rate, with_sizes
 from sf.config.flags.model import is_for_critic
-from sf.config.roles import require_roles_of_players, roles_of
+from sf.config.roles import kinds_played, require_roles_of_players, roles_of
 from sf.envs import ActionSpec, EnvOptions, EnvSpec
 from sf.envs.added.central_state import with_central_state
 from sf.envs.added.clock import CLOCK, with_clock
 from sf.envs.errors import UsageError
+from sf.envs.groups.policy_spec import require_playable, spec_of_kinds
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.evaluation.episode_video import require_drawable
 from sf.evaluation.play.exploitability import information_states, require_no_memory
-from sf.league.players.entrants import Entrant, find_entrants, find_reference
+from sf.league.players.entrants import Entrant, find_entrants, find_reference, fitting_roles
 from sf.league.players.pool_roles import PoolRoles, names_in_pool, once_each
 from sf.league.reference import played
 from sf.learner.batches.symmetric_images import find_symmetries
 from sf.learner.optimizer.optimizer import require_available
 from sf.model.building import build_model
-from sf.model.inference import num_weights
 from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
 from sf.run.memory_needed import require_memory
-from sf.run.plan import Plan, sides_of_match
+from sf.run.plan import Plan, PolicyNetwork, sides_of_match
 from sf.run.startup.describing import describe, said_where_slow
 from sf.storage.run_dir import RunDir
 from sf.system import gpu
@@ -73,11 +73,11 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         spec = with_clock(spec)
     spec, teams = _with_central_critic(config, spec)
     action = ActionSpec.of(spec.action_space)
-    with torch.device("meta"):
-        model = build_model(config.model, spec.obs_space, action)
+    networks = _networks(config, spec)
+    state_size = max(network.state_size for network in networks)
     if config.evaluation.exploitability_every_env_steps:
         with said_where_slow(f"finding the information states of {config.run.env}"):
-            require_no_memory(model.state_size, "this run")
+            require_no_memory(state_size, "this run")
             information_states(config.run.env, config.environment)
     require_available(config.learner)
     if config.learner.gradient_workers and device != "cpu":
@@ -93,31 +93,29 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     extra_slots_per_group = -(-extra_slots // (num_workers * sampler.num_groups_per_worker))
     num_actors = num_workers * sampler.num_groups_per_worker * actors_per_group
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name).path
-    entrants, pool_roles = _pool(config, spec, run_dir)
+    entrants, pool_roles = _pool(config, spec, networks, run_dir)
     plan = Plan(
         has_auto_sizes="auto" in (sampler.rollout, config.learner.batch_size),
         config=with_learning_rate(
             with_sizes(
                 config,
                 _actors_of_each_policy(config, spec, num_actors, num_together),
-                model.state_size > 0,
+                state_size > 0,
                 num_together,
             ),
-            has_memory=model.state_size > 0,
+            has_memory=state_size > 0,
             num_continuous=action.num_continuous,
         ),
         spec=spec,
         device=device,
-        bfloat16=resolve_bfloat16(config.model.precision, device, has_memory=model.state_size > 0),
+        bfloat16=resolve_bfloat16(config.model.precision, device, has_memory=state_size > 0),
         cores=usable_cores(),
         num_cores=num_cores,
         num_workers=num_workers,
         actors_per_group=actors_per_group,
         slots_per_group=actors_per_group + num_together * -(-extra_slots_per_group // num_together),
-        num_weights=num_weights(model),
-        state_size=model.state_size,
-        weight_shapes={name: tuple(tensor.shape) for name, tensor in model.state_dict().items()},
-        symmetries=find_symmetries(config, model.state_size),
+        networks=networks,
+        symmetries=find_symmetries(config, state_size),
         teams=teams,
         entrants=entrants,
         pool_roles=pool_roles,
@@ -196,6 +194,25 @@ def _with_central_critic(config: Config, spec: EnvSpec) -> tuple[EnvSpec, tuple[
     return spec, spec.teams or (0,) * spec.num_agents
 
 
+def _networks(config: Config, spec: EnvSpec) -> list[PolicyNetwork]:
+    """Returns the network of each policy, [P]. One that plays some kinds of agents has their spaces alone, unless its
+    critic has to read the rows of the others.
+
+    Raises UsageError if a policy cannot play all of its kinds.
+    """
+    roles, made = roles_of(config.population, spec, config.run.env), dict[tuple[int, ...], PolicyNetwork]()
+    reads_others = config.model.critic in ("team", "all") or config.model.mixer != "none"
+    kinds_of = [kinds_played(roles, spec, policy_id) for policy_id in range(config.population.num_policies)]
+    for kinds in kinds_of:
+        if kinds not in made:
+            require_playable(config.run.env, spec, kinds)
+            own = spec if reads_others else spec_of_kinds(config.run.env, spec, kinds, config.environment)
+            with torch.device("meta"):
+                model = build_model(config.model, own.obs_space, ActionSpec.of(own.action_space))
+            made[kinds] = PolicyNetwork.of(own, model)
+    return [made[kinds] for kinds in kinds_of]
+
+
 def _are_paid_together(options: EnvOptions, spec: EnvSpec) -> bool:
     """Returns whether all agents of each team have one reward."""
     return (
@@ -261,19 +278,23 @@ def _check_descriptors(plan: Plan) -> None:
         )
 
 
-def _pool(config: Config, spec: EnvSpec, run_dir: Path) -> tuple[Mapping[str, Entrant], PoolRoles]:
+def _pool(
+    config: Config, spec: EnvSpec, networks: Sequence[PolicyNetwork], run_dir: Path
+) -> tuple[Mapping[str, Entrant], PoolRoles]:
     """Returns the players that are in the pool from the start, by their names there, and which roles may be played.
 
     Raises ValueError where one cannot play, or nobody plays against anybody.
     """
     roles = roles_of(config.population, spec, config.run.env)
     require_roles_of_players(roles, config.population, config.players, spec)
-    entrants = _entrants(config, spec, run_dir)
+    of_roles = [networks[policies[0]].spec for policies in dict.fromkeys(roles)]
+    entrants = _entrants(config, spec, of_roles, run_dir)
+    fitting = fitting_roles(entrants, of_roles) if of_roles else None
     names = names_in_pool(config.players, entrants)
-    return entrants, PoolRoles.of(config.players, spec, roles, config.population.num_policies, names)
+    return entrants, PoolRoles.of(config.players, spec, roles, config.population.num_policies, names, fitting)
 
 
-def _entrants(config: Config, spec: EnvSpec, run_dir: Path) -> Mapping[str, Entrant]:
+def _entrants(config: Config, spec: EnvSpec, of_roles: Sequence[EnvSpec], run_dir: Path) -> Mapping[str, Entrant]:
     if not config.players.with_players:
         return {}
     if spec.num_agents < 2:
@@ -290,7 +311,7 @@ def _entrants(config: Config, spec: EnvSpec, run_dir: Path) -> Mapping[str, Entr
         )
     run, resumes = config.run, config.run.restart_behavior == "resume"
     named = once_each(config.players)
-    entrants = find_entrants(named, run.env, config.environment, spec, run_dir, run.trust, resumes)
+    entrants = find_entrants(named, run.env, config.environment, spec, run_dir, run.trust, resumes, of_roles)
     for flag in ("opponent_weights", "player_roles"):
         if getattr(config.players, flag) and len(named) != len(entrants):
             raise UsageError(

@@ -157,10 +157,15 @@ class TurnMask:
         self._masks = masks  # [num_slots, T+1, A]
 
     @classmethod
-    def from_rows(cls, rows: SharedArrays) -> TurnMask | None:
-        """Returns None if every agent always has something to choose. rows: of the slots."""
+    def from_rows(cls, rows: SharedArrays, num_continuous: int | None = None) -> TurnMask | None:
+        """Returns None if every agent always has something to choose.
+
+        rows: of the slots. num_continuous: numbers in an action of the agents in question; None: of all agents.
+        """
+        if num_continuous is None:
+            num_continuous = rows["continuous"].shape[-1]
         masks = rows.named(OBS).get(ACTION_MASK)
-        return None if masks is None or rows["continuous"].shape[-1] else cls(masks)
+        return None if masks is None or num_continuous else cls(masks)
 
     def acts(self, slots: np.ndarray | Sequence[int], rows: np.ndarray | int) -> np.ndarray:
         """Returns [N] bool: which agents have something to choose in these `rows` [N] of `slots` [N]."""

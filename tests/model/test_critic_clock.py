@@ -82,7 +82,7 @@ def test_the_critic_has_a_clock_where_truncated_episodes_count_as_ended(env, fla
     plan = make_plan(Config().replace(env=env, num_workers=1, device="cpu", **flags))
     assert plan.config.model.critic_clock is has_clock
     assert (CLOCK in plan.spec.obs_space.spaces) == has_clock
-    assert any(name.startswith("critic_clock") for name in plan.weight_shapes) == has_clock
+    assert any(name.startswith("critic_clock") for name in plan.networks[0].weight_shapes) == has_clock
 
 
 def test_a_clock_for_a_network_that_has_none_is_refused():

@@ -27,13 +27,11 @@ class Deciding:
         self.network = inference_model(model, obs_space, self.action_spec, precision, gpu.torch_device(device))
         self.device = device
         self.dtype = getattr(torch, precision)
-        spec = EnvSpec(obs_space, action_space)
+        self.spec = spec = EnvSpec(obs_space, action_space)
         self.rows = SharedArrays(slot_fields(spec, NUM_ACTORS, ROLLOUT))
         self.states = RecurrentStates(self.network.state_size, NUM_ACTORS, NUM_ACTORS)
         acting = ActingHere(kind(self.network, self.action_spec))
-        self.decisions = InferenceBatch(
-            acting, self.action_spec, self.rows, self.states, NUM_ACTORS, device, list(obs_space)
-        )
+        self.decisions = InferenceBatch(acting, spec, self.rows, self.states, NUM_ACTORS, device)
 
     def record(self):
         self.decisions.record(self.dtype)

@@ -22,6 +22,7 @@ class TwoKinds:
     """
 
     possible_agents = ("speaker", "listener_0", "listener_1")
+    state_space = box(1)
 
     def __init__(
         self,
@@ -55,6 +56,9 @@ class TwoKinds:
         self.agents = [] if ends else self.agents
         return self._obs(), rewards, dict.fromkeys(actions, ends), dict.fromkeys(actions, False), {}
 
+    def state(self) -> np.ndarray:
+        return np.full(1, self._step, np.float32)
+
     def close(self) -> None:
         pass
 
@@ -83,3 +87,10 @@ class Movers(TwoKinds):
     def __init__(self) -> None:
         speaker = gym.spaces.Dict(ears=box(2), both=box(2))
         super().__init__((speaker, MOVE), (gym.spaces.Dict(eyes=box(4), both=box(3)), FLY))
+
+
+class Mixed(TwoKinds):
+    """The speaker has choices alone, and the listeners numbers alone."""
+
+    def __init__(self) -> None:
+        super().__init__((box(2), gym.spaces.Discrete(9)), (box(4), box(3, low=0.0, high=4.0)))

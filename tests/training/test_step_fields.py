@@ -54,7 +54,7 @@ def test_a_field_that_is_added_in_one_line_is_written_by_the_policy_worker_and_r
 
     own = SimpleNamespace(arrays=arrays, is_own=lambda slots: np.ones(len(slots), bool))
     buffer = BatchBuffer(arrays, NUM_ACTORS, worker.network.state_size, device)
-    SlotCopier(own, worker.states).copy(slots.tolist(), buffer.host, 0)
+    SlotCopier(own, worker.states, worker.spec).copy(slots.tolist(), buffer.host, 0)
     buffer.send()
     batch = buffer.receive()
     logits = torch.from_numpy(arrays["logits"]).transpose(0, 1)  # [T, B, D, longest head]

@@ -44,8 +44,8 @@ class Row(NamedTuple):
 class NotingCopier(SlotCopier):
     """Knows whose slots it has copied, in the order of the columns of all batches."""
 
-    def __init__(self, slots, states):
-        super().__init__(slots, states)
+    def __init__(self, slots, states, spec):
+        super().__init__(slots, states, spec)
         self._actor = slots.arrays["actor"]
         self.actors = []
 

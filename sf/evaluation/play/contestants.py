@@ -13,9 +13,10 @@ import gymnasium as gym
 import yaml
 
 from sf.config import Config
-from sf.config.roles import roles_of
+from sf.config.roles import kinds_played, roles_of
 from sf.envs import EnvOptions, EnvSpec, as_evaluated, describe, flags_for_training
 from sf.envs.errors import UsageError
+from sf.envs.groups.policy_spec import spec_of_kinds
 from sf.envs.process_guards import keep_working_directory
 from sf.envs.roles import Roles
 from sf.envs.spaces import space_json
@@ -98,32 +99,42 @@ def find_opponents(
     found: dict[str, Contestant] = {}
     if paths:
         policies = find_policies(paths[0], tuple(paths[1:]), which, None, is_trusted)
-        name, first = next(iter(policies.items()))  # the others have its spaces
         for space, of_env in (("obs_space", spec.native_obs_space), ("action_space", spec.action_space)):
-            if first.state.get(space) != json.loads(json.dumps(space_json.to_json(of_env))):
-                raise ValueError(f"against: {name} has another {space} than {env}: name a policy of this environment")
+            expected = json.loads(json.dumps(space_json.to_json(of_env)))
+            for name, policy in policies.items():
+                if policy.state.get(space) != expected:
+                    raise ValueError(
+                        f"against: {name} has another {space} than {env}: name a policy of this environment"
+                    )
         found |= policies
     return found | _opponents(against, env, options, spec.native_obs_space, spec.action_space)
 
 
-def require_spaces(players: Mapping[str, Contestant], env: str, spec: EnvSpec) -> None:
-    """Raises ValueError where a policy was trained with other observations or actions than `env` has now.
+def require_spaces(
+    players: Mapping[str, Contestant], env: str, spec: EnvSpec, options: EnvOptions, roles: Roles = ()
+) -> None:
+    """Raises ValueError where a policy was trained with other observations or actions than `env` has now for the agents
+    that it plays.
 
-    Those of another size would fail later; others of the same size would be misread without a word.
+    Those of another size would fail later; others of the same size would be misread without a word. spec: of `env`
+    with these options. roles: the players that may play each agent.
     """
-    for name, each in players.items():
+    for idx, (name, each) in enumerate(players.items()):
         if isinstance(each, Opponent) or "obs_space" not in each.state:  # an older checkpoint does not say
             continue
         critic_obs = each.state["config"].get("critic_obs", ())
-        own = layouts(cast("gym.spaces.Dict", without(spec.obs_space, critic_obs)), spec.action_space)
         obs_space, action_space = spaces_of(each, name)
-        obs_space = without(obs_space, critic_obs)
-        for what, layout in layouts(ObsWriter(name, obs_space).space, action_space).items():
-            if layout != own[what]:
-                raise ValueError(
-                    f"the {what} of {env} are {own[what]}, and those that {name} was trained with are {layout}: name "
-                    "another policy, or the --env_kwargs that it was trained with"
-                )
+        theirs = layouts(ObsWriter(name, without(obs_space, critic_obs)).space, action_space)
+        for played in (spec, spec_of_kinds(env, spec, kinds_played(roles, spec, idx), options)):
+            own = layouts(cast("gym.spaces.Dict", without(played.obs_space, critic_obs)), played.action_space)
+            if theirs == own:
+                break
+        else:
+            what = next(what for what in theirs if theirs[what] != own[what])
+            raise ValueError(
+                f"the {what} of {env} are {own[what]}, and those that {name} was trained with are {theirs[what]}: name "
+                "another policy, or the --env_kwargs that it was trained with"
+            )
 
 
 def _opponents(
@@ -155,6 +166,7 @@ def find_policies(
     if which != "latest" and all(located(path).is_file() for path in paths):
         raise ValueError(f"checkpoint is {which!r}, but {run} is a checkpoint itself: leave it out, or name its run")
     found: dict[str, Checkpoint] = {}
+    num_own = 0
     for number, named in enumerate(paths):
         path = located(named)
         if path.suffix in (".onnx", ".pt2"):
@@ -171,8 +183,9 @@ def find_policies(
             while name in found:
                 name += "'"
             found[name] = saved
+            num_own += number == 0
     (first_name, first), *others = found.items()
-    for name, other in others:
+    for name, other in others[num_own - 1 :]:  # those of one run may have the spaces of their roles
         for space in ("obs_space", "action_space"):
             if other.state.get(space) != first.state.get(space):
                 raise ValueError(

@@ -17,6 +17,7 @@ from sf.envs import EnvGroup, Episode, StepResult
 from sf.envs.match_ends import MatchEnds
 from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.observations import obs_arrays
+from sf.evaluation.play.own_rows import actors_in
 from sf.evaluation.play.player import Player
 
 
@@ -102,7 +103,8 @@ class Play:
         self._deterministic = deterministic
         num_agents = group.spec.num_agents
         n = group.num_actors
-        self._actors = [player.actors(n, _mixed(seed, env_idxs.start, p)) for p, player in enumerate(players)]
+        seeds = (_mixed(seed, env_idxs.start, p) for p in range(len(players)))
+        self._actors = [actors_in(group.spec, player, n, own) for player, own in zip(players, seeds, strict=True)]
         self._agent_idx = np.tile(np.arange(num_agents), len(env_idxs))  # [N]
         self.match_idx = np.asarray(env_idxs)
         self._position = np.repeat(np.arange(len(env_idxs)), num_agents)  # [N] of the actor's environment in the group

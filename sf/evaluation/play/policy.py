@@ -17,6 +17,7 @@ import numpy as np
 
 from sf.envs.added.clock import ADDED_FOR_CRITIC
 from sf.envs.errors import UsageError
+from sf.envs.group import EnvSpec
 from sf.envs.spaces.actions import ActionSpec, decoder
 from sf.envs.spaces.observations import ObsWriter, obs_arrays
 from sf.system.messages import said_to
@@ -57,6 +58,12 @@ class Policy(ABC):
     def sees(self, key: str) -> bool:
         """Returns whether it sees an observation of its environment, which may have some for the critic alone."""
         return key not in ADDED_FOR_CRITIC
+
+    def has_rows_of(self, spec: EnvSpec) -> bool:
+        """Returns whether it sees and does what all agents of an environment do; else it is a policy of some kinds."""
+        seen = {key: (box.shape, box.dtype) for key, box in spec.obs_space.items() if self.sees(key)}
+        own = {key: (box.shape, box.dtype) for key, box in self.flat_obs_space.items()}
+        return seen == own and self.action_spec == ActionSpec.of(spec.action_space)
 
     def reset(self) -> None:
         """An episode begins: a recurrent policy forgets what it saw."""

@@ -36,11 +36,13 @@ def find_entrants(
     run_dir: Path,
     is_trusted: bool = False,
     resumes: bool = True,
+    of_roles: Sequence[EnvSpec] = (),
 ) -> dict[str, Entrant]:
     """Finds players by their names in the pool, in the same order. All policies of a run with several are included.
 
     run_dir: of the run, which has copies of the players that it has met before: they are taken where originals are
-    gone. resumes: whether the run goes on with what is there.
+    gone. resumes: whether the run goes on with what is there. of_roles: the specs of the policies of each role, of
+    which a player needs one; empty: all have `spec`.
     Raises ValueError where a player cannot be found or loaded, plays another environment, or is named twice.
     """
     found: dict[str, Entrant] = {}
@@ -57,20 +59,43 @@ def find_entrants(
             policy = TorchPolicy(saved, str(file))
         except ValueError as error:
             raise UsageError(f"players names {player!r}: {error}") from None
-        own = gym.spaces.Dict({key: box for key, box in spec.obs_space.items() if policy.sees(key)})
-        for what, theirs, ours in (
-            ("observations", policy.flat_obs_space, own),
-            ("actions", policy.action_space, spec.action_space),
-        ):
-            if theirs != ours:
-                raise UsageError(
-                    f"players names {player!r}, whose {what} are {_short(theirs)}, and those of {env} are "
-                    f"{_short(ours)}: name a player of the same environment"
-                )
+        if not any(_has_spaces_of(policy, its) for its in of_roles):
+            _require_spaces(policy, spec, player, env)
         if resumes and file != kept_at(run_dir, name):
             _say_where_the_copy_differs(player, saved, kept_at(run_dir, name))
         found[name] = saved
     return found
+
+
+def fitting_roles(entrants: Mapping[str, Entrant], of_roles: Sequence[EnvSpec]) -> dict[str, set[int]]:
+    """Returns by name the roles whose spaces a player has. of_roles: the spec of each role."""
+    found = {}
+    for name, entrant in entrants.items():
+        policy = TorchPolicy(entrant, name) if isinstance(entrant, Checkpoint) else None
+        found[name] = {role for role, spec in enumerate(of_roles) if policy is None or _has_spaces_of(policy, spec)}
+    return found
+
+
+def _has_spaces_of(policy: TorchPolicy, spec: EnvSpec) -> bool:
+    """Returns whether a policy sees and does what these agents do."""
+    return policy.flat_obs_space == _seen(policy, spec) and policy.action_space == spec.action_space
+
+
+def _seen(policy: TorchPolicy, spec: EnvSpec) -> gym.spaces.Dict:
+    return gym.spaces.Dict({key: box for key, box in spec.obs_space.items() if policy.sees(key)})
+
+
+def _require_spaces(policy: TorchPolicy, spec: EnvSpec, player: str, env: str) -> None:
+    """Raises UsageError for a policy of other observations or actions. player: as the user names it."""
+    for what, theirs, ours in (
+        ("observations", policy.flat_obs_space, _seen(policy, spec)),
+        ("actions", policy.action_space, spec.action_space),
+    ):
+        if theirs != ours:
+            raise UsageError(
+                f"players names {player!r}, whose {what} are {_short(theirs)}, and those of {env} are {_short(ours)}: "
+                "name a player of the same environment"
+            )
 
 
 def _say_where_the_copy_differs(player: str, saved: Checkpoint, copy: Path) -> None:

@@ -43,16 +43,29 @@ class PoolRoles:
 
     @classmethod
     def of(
-        cls, config: PlayersConfig, spec: EnvSpec, roles: Roles, num_policies: int, names: Sequence[str]
+        cls,
+        config: PlayersConfig,
+        spec: EnvSpec,
+        roles: Roles,
+        num_policies: int,
+        names: Sequence[str],
+        fitting: Mapping[str, Collection[int]] | None = None,
     ) -> PoolRoles:
-        """names: of the players of `config` in the pool, in their order.
+        """names: of the players of `config` in the pool, in their order. fitting: by name, the roles whose spaces a
+        player has; None: all of them.
 
-        Raises UsageError where nobody is there to play a role that a policy is to be trained against.
+        Raises UsageError where nobody is there to play a role that a policy is to be trained against, or a player
+        cannot play its role.
         """
         of_policies, num_roles = role_of_policies(roles, num_policies), max(1, len({*roles}))
         may_play = [frozenset(range(num_roles))] * len(names)
         if config.player_roles:
             may_play = roles_of_patterns(config.player_roles, roles, spec)
+        if fitting is not None:
+            may_play = [its.intersection(fitting[name]) for name, its in zip(names, may_play, strict=True)]
+            for name, its in zip(names, may_play, strict=True):
+                if not its:
+                    raise UsageError(f"players names {name}, which has the spaces of another role: change its pattern")
         named: dict[str, frozenset[int]] = {}
         weights: dict[tuple[str, int], float] = {}
         for idx, (name, its) in enumerate(zip(names, may_play, strict=True)):

@@ -24,6 +24,7 @@ from sf.envs.field_types import checked
 from sf.envs.seeding import env_seed
 from sf.evaluation.play.named_checkpoint import require_whole_state
 from sf.evaluation.play.opponents import Opponent
+from sf.evaluation.play.own_rows import in_rows_of
 from sf.evaluation.play.player import Actors
 from sf.evaluation.play.torch_policy import NetworkActors, TorchPolicy
 from sf.model.acting import AnyActing
@@ -164,10 +165,10 @@ class _Players:
         device = str(gpu.torch_device(args.device))
         policy = TorchPolicy(saved, name, device, precision="bfloat16" if args.bfloat16 else "float32")
         acting = None
-        if policy.config.model == args.model:  # as a snapshot: what the policy workers compile is its program, too
-            acting = self._acting_of_snapshot(seat, policy)
+        if policy.config.model == args.model and policy.has_rows_of(args.spec):
+            acting = self._acting_of_snapshot(seat, policy)  # what the policy workers compile is its program, too
         actors = NetworkActors(policy, args.num_actors, seed, acting)
-        return _Seated(actors, policy.network.state_size > 0, acting)
+        return _Seated(in_rows_of(args.spec, policy, actors), policy.network.state_size > 0, acting)
 
     def _acting_of_snapshot(self, seat: int, policy: TorchPolicy) -> AnyActing:
         """All snapshots of a seat have one network: PyTorch never frees the weights that a program was given."""

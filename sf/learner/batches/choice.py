@@ -6,16 +6,18 @@ from sf.learner.args import LearnerArgs
 from sf.learner.batches.buffer import BatchBuffer
 from sf.learner.batches.loaders import AsyncLoader, Loader, SlotCopier, SyncLoader
 from sf.learner.batches.yielding_loader import YieldingLoader
+from sf.shared.policy_view import PolicyView
 from sf.shared.weights import SharedWeights
 
 
 def make_loader(args: LearnerArgs, weights: SharedWeights) -> Loader:
     """The loader of an asynchronous or of a synchronous run."""
     device = args.weights.device
-    copier = SlotCopier(args.slots, args.states)
+    copier = SlotCopier(args.slots, args.states, args.spec)
+    layout = PolicyView(args.spec).layout(args.slots.arrays)
 
     def buffer() -> BatchBuffer:
-        return BatchBuffer(args.slots.arrays, args.config.slots_per_iteration, args.states.size, device)
+        return BatchBuffer(layout, args.config.slots_per_iteration, args.states.size, device)
 
     if not args.config.sampler.async_rl:
         return SyncLoader(args.slots, copier, buffer(), weights, args.num_actors)

@@ -12,8 +12,10 @@ from queue import Empty, SimpleQueue
 import numpy as np
 import torch
 
+from sf.envs import EnvSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.buffer import BatchBuffer
+from sf.shared.policy_view import PolicyView
 from sf.shared.queues import StopRequested
 from sf.shared.recurrent_states import RecurrentStates
 from sf.shared.rows import step_arrays
@@ -54,22 +56,27 @@ class SlotCopier:
     """Copies slots into the columns of a batch in host memory.
 
     The steps of those that are not the learner's own, and that it has for what its critic sees, are not valid there.
+    spec: of the policy.
     """
 
-    def __init__(self, slots: LearnerSlots, states: RecurrentStates) -> None:
+    def __init__(self, slots: LearnerSlots, states: RecurrentStates, spec: EnvSpec) -> None:
         self._slots = slots
+        self._view = PolicyView(spec)
         self._fields = {name: torch.from_numpy(array) for name, array in step_arrays(slots.arrays).items()}
         self._states = states.of_slots
 
     def copy(self, slots: list[int], batch: Batch, first_column: int) -> None:
         """Fill columns first_column, first_column + 1, ... The slots may be reused when this returns."""
-        pairs = [(target, self._fields[name]) for name, target in batch.named().items()]
+        named = batch.named().items()
+        pairs = [pair for name, target in named for pair in self._view.pairs(name, target, self._fields[name])]
         for column, slot in enumerate(slots, start=first_column):
             for target, source in pairs:
                 target[:, column] = source[slot]
             batch.state[column] = self._states[slot]
         for column in np.flatnonzero(~self._slots.is_own(slots)).tolist():
             batch.valid[:, first_column + column] = False
+            if self._view.is_part:  # the choice of another kind may be one that the policy lacks
+                batch.discrete[:, first_column + column] = 0
 
 
 class AsyncLoader(Loader):

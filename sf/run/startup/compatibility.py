@@ -37,12 +37,14 @@ _OF_THE_SHAPES = ("encoder_mlp_layers", "encoder_conv_mlp_layers", "rnn_size")
 _OWN_MODEL, _OWN_ENCODERS = "actor_critic", ("auto", "simple", "atari", "small", "resnet", "mlp")
 
 
-def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str) -> None:
-    """Raises ValueError, which ends with `remedy`, where the checkpoint in `file` is of something else than `plan`."""
+def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str, policy_id: int = 0) -> None:
+    """Raises ValueError, which ends with `remedy`, where the checkpoint in `file` is of something else than this policy
+    of `plan`."""
+    network = plan.networks[policy_id]
     if "obs_space" in saved.state:  # an older checkpoint does not say; its network shows most of it
         obs_space, action_space = spaces_of(saved, file)
         theirs = layouts(ObsWriter(str(file), obs_space).space, action_space)
-        own = layouts(plan.spec.obs_space, plan.spec.action_space)
+        own = layouts(network.spec.obs_space, network.spec.action_space)
         for what, layout in theirs.items():
             if layout != own[what]:
                 raise UsageError(
@@ -51,7 +53,7 @@ def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str) -> None
                 )
     differing = _differing_flags(saved.state["config"], plan.config.flat())
     shapes = {name: tuple(tensor.shape) for name, tensor in saved.weights.items()}
-    differing += sorted({name for name, _ in shapes.items() ^ plan.weight_shapes.items()})
+    differing += sorted({name for name, _ in shapes.items() ^ network.weight_shapes.items()})
     if differing:
         raise UsageError(
             f"{file} holds another network than the flags describe (they differ in {', '.join(differing[:3])}): "

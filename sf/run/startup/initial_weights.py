@@ -54,7 +54,7 @@ def saved_env_steps(plan: Plan, run_dir: RunDir) -> list[int | None]:
             continue
         saved = checkpoint.load(file)
         _require_all_parts(saved, file)
-        require_fits(saved, file, plan, _GO_ON)
+        require_fits(saved, file, plan, _GO_ON, policy_id)
         _require_same_optimizer(saved, file, plan)
         env_steps.append(checkpoint_names.env_steps(file))
         seconds = max(seconds, saved.state["seconds"])
@@ -158,9 +158,8 @@ def _begun_from(source: str, policy_id: int, plan: Plan) -> Checkpoint:
     try:
         path = located(source)
         file, saved = find_checkpoint(path, policy_id=policy_id % num_policies(path))
-        require_fits(
-            saved, file, plan, "take a run on the same environment, and give the flags of the model that its run had"
-        )
+        remedy = "take a run on the same environment, and give the flags of the model that its run had"
+        require_fits(saved, file, plan, remedy, policy_id)
     except ValueError as error:
         raise ValueError(f"init_from: {error}") from None
     initial = _fresh(plan, policy_id, saved.weights)
@@ -172,8 +171,9 @@ def _fresh(plan: Plan, policy_id: int, weights: dict[str, torch.Tensor] | None =
     """With a fresh optimiser and all counters at 0. weights: None: untrained ones."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(plan.config.run.seed + policy_id)  # as its learner does where it begins from nothing
-        action_spec = ActionSpec.of(plan.spec.action_space)
-        updater = Updater(plan.config, plan.spec.obs_space, action_spec, bfloat16=False, device=torch.device("cpu"))
+        spec = plan.networks[policy_id].spec
+        action_spec = ActionSpec.of(spec.action_space)
+        updater = Updater(plan.config, spec.obs_space, action_spec, bfloat16=False, device=torch.device("cpu"))
         if weights is not None:
             updater.model.load_state_dict(weights)
-        return make_checkpoint(updater, plan.config, plan.spec)
+        return make_checkpoint(updater, plan.config, spec)

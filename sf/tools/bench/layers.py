@@ -49,9 +49,10 @@ _NO_OTHER_END = {"train_for_env_steps": None, "train_for_env_frames": None, "sto
 def random_policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
     """Answers with random actions: a policy worker without a network."""
     rng = np.random.default_rng(0)
-    action = ActionSpec.of(args.spec.action_space)
+    spec = args.spec.stored_in or args.spec
+    action = ActionSpec.of(spec.action_space)
     channel, rows, counters = args.channel, args.rows, args.counters
-    masks = rows[OBS + ACTION_MASK] if ACTION_MASK in args.spec.obs_space.spaces else None
+    masks = rows[OBS + ACTION_MASK] if ACTION_MASK in spec.obs_space.spaces else None
     reports.send(Ready())
     while True:
         counters.waiting()

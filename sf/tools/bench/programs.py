@@ -44,7 +44,7 @@ def make_programs(plan: Plan) -> None:
 
 
 def _policys_step(plan: Plan) -> CompiledActing | None:
-    model, spec = plan.config.model, plan.spec
+    model, spec = plan.config.model, plan.networks[0].spec
     action_spec = ActionSpec.of(spec.action_space)
     precision: Literal["bfloat16", "float32"] = "bfloat16" if plan.bfloat16 else "float32"
     network = inference_model(model, spec.obs_space, action_spec, precision, plan.device)
@@ -53,7 +53,7 @@ def _policys_step(plan: Plan) -> CompiledActing | None:
 
 
 def _learners_step(plan: Plan) -> CompiledStep | None:
-    config, spec = plan.config, plan.spec
+    config, spec = plan.config, plan.networks[0].spec
     if not compiled_step.is_for(config.learner, has_memory=plan.state_size > 0):
         return None
     obs_space, action_spec = spec.obs_space, ActionSpec.of(spec.action_space)

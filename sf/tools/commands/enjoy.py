@@ -106,8 +106,8 @@ def _run(flags: EnjoyFlags, interrupt: GentleInterrupt) -> None:
         }
         env, options = found.config.run.env, found.options
         spec = envs.describe(env, options)
-        require_spaces(found.players, env, spec)
         roles = found.roles(spec)
+        require_spaces(found.players, env, spec, options, roles)
         num_agents = spec.num_agents
         num_envs = min(flags.episodes, max(1, MAX_PANELS // num_agents))
         made = envs.make_rendered_group(env, num_envs, options, seed=flags.seed, first_env_idx=0)

@@ -120,7 +120,7 @@ class ByMatches:
             objective=self._config.population.pbt_target_objective,
             seed=env_seed(self._config.run.seed, SEED_KEY, zlib.crc32(" ".join(profile).encode())),
             device=resolve_device(self._config.run.device),
-            roles=[(self._seat_of[agent],) for agent in sorted(self._seat_of)],
+            roles=tuple((self._seat_of[agent],) for agent in sorted(self._seat_of)),
         )
         met = evaluate(task, EndlessWatch(self._say, OF_SEVERAL_AGENTS, lambda: self._time_limit))
         scores: list[list[float]] = [[] for _ in profile]

@@ -219,7 +219,6 @@ def _action_space(agent: str) -> gym.Space:
     ("members", "named"),
     [
         ({"observation_space": _obs_space}, "agent 'a' .*agent 'c'"),
-        ({"action_space": _action_space}, "agent 'a' .*agent 'b'"),
         ({"action_space": lambda agent: gym.spaces.Text(3)}, "action space"),
         *(({"possible_agents": agents}, "possible_agents") for agents in ([], 2, "abc")),
     ],

@@ -465,7 +465,7 @@ def test_a_policy_of_other_observations_or_actions_is_refused_before_anything_is
         evaluate(EvaluationTask("Acrobot-v1", EnvOptions(), players, 1))
     spec = dataclasses.replace(envs.describe("CartPole-v1", EnvOptions()), action_space=gym.spaces.Discrete(3))
     with pytest.raises(ValueError, match=r"actions of CartPole-v1 are .*\(3,\)"):
-        require_spaces(players, "CartPole-v1", spec)
+        require_spaces(players, "CartPole-v1", spec, EnvOptions())
 
 
 @pytest.mark.parametrize(("before", "now"), [(None, 0.1), (0.1, None), (0.1, 0.2)])
@@ -474,6 +474,6 @@ def test_planes_in_other_steps_are_other_observations(before, now):
     state = {**policy.state, "obs_space": space_json.to_json(gym.spaces.Dict({"obs": Planes(2, 3, 4, before)}))}
     spec = EnvSpec(own, gym.spaces.Discrete(2))
     with pytest.raises(ValueError, match="the observations of boards"):
-        require_spaces({"mine": Checkpoint({}, state)}, "boards", spec)
+        require_spaces({"mine": Checkpoint({}, state)}, "boards", spec, EnvOptions())
     state["obs_space"] = space_json.to_json(own)
-    require_spaces({"mine": Checkpoint({}, state)}, "boards", spec)
+    require_spaces({"mine": Checkpoint({}, state)}, "boards", spec, EnvOptions())

@@ -60,7 +60,7 @@ class System:
         self.num_actors = num_workers * groups_per_worker * actors_per_group
         self.weights = SharedWeights.create(SharedWeightsSpec.allocate("cpu", 1))
         states = RecurrentStates(3, self.num_actors, self.pool.num_slots)
-        self.copier = SlotCopier(self.pool.of_learner(), states)
+        self.copier = SlotCopier(self.pool.of_learner(), states, SPEC)
         self.sampler = Sampler(self.pool, states)
 
     def buffer(self, num_trajectories):

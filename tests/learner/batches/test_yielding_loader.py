@@ -34,7 +34,7 @@ class System:
         )
         buffers = tuple(BatchBuffer(self.pool.arrays, NUM_COLUMNS, 0, "cpu") for _ in range(2))
         self.stop = StopFlag()
-        copier = SlotCopier(self.pool.of_learner(1), RecurrentStates(0, NUM_SLOTS, NUM_SLOTS))
+        copier = SlotCopier(self.pool.of_learner(1), RecurrentStates(0, NUM_SLOTS, NUM_SLOTS), SPEC)
         self.loader = YieldingLoader(self.pool.of_learner(1), copier, buffers, "cpu", self.stop)
         self.num_filled = 0
         self._pause = threading.Event()

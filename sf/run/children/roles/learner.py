@@ -22,7 +22,7 @@ def _learner_arguments(start: Start) -> LearnerArgs:
     return LearnerArgs(
         config=plan.config,
         policy_id=policy_id,
-        spec=plan.spec,
+        spec=plan.networks[policy_id].spec,
         symmetries=plan.symmetries,
         teams=plan.teams,
         num_actors=plan.num_actors,

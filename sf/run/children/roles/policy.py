@@ -12,7 +12,7 @@ def _policy_arguments(start: Start) -> PolicyWorkerArgs:
     plan, config = memory.plan, memory.plan.config
     policy_id = memory.channels.policy_of(idx)
     return PolicyWorkerArgs(
-        spec=plan.spec,
+        spec=plan.networks[policy_id].spec,
         model=config.model,
         bfloat16=plan.bfloat16,
         synchronous=not config.sampler.async_rl,

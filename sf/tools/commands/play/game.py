@@ -84,7 +84,7 @@ def find_game(flags: PlayFlags) -> Game:
     if not against and policies:
         from sf.evaluation.play.contestants import require_spaces  # noqa: PLC0415
 
-        require_spaces(policies, env, spec)
+        require_spaces(policies, env, spec, options)
         return Game(env, options, num_agents, policies)
     from sf.evaluation.play.contestants import find_opponents  # noqa: PLC0415  torch is slow to import: not to play alone
 
