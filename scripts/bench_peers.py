@@ -13,7 +13,9 @@ Sample Factory 2.1.1 gets the same environment, number of environments, rollout 
 are each one's defaults for that environment. The map of doom_battle is one file: battle.wad there is D3_battle.wad
 here, byte for byte. Its MuJoCo tasks are always Gymnasium's v4. On Atari and MuJoCo its defaults are synchronous, and
 `--peer_flags="--async_rl True"` changes it. It computes in float32, one thread a process;
-`--own_flags="--precision float32 --learner_threads 1"` makes this project do so too.
+`--own_flags="--precision float32 --learner_threads 1"` makes this project do so too. On games of several
+players, such as pettingzoo:atari/pong_v3, Sample Factory steps the environments of this project, with its own defaults
+for Atari.
 
 Stable-Baselines3's PPO gets the settings that its zoo publishes for the environment, and none of the flags above. It
 has no Doom.
@@ -23,7 +25,8 @@ own. It computes in float32. torch gives it all cores, and OMP_NUM_THREADS, whic
 names.
 
 A frame is one tic of the simulator that was trained on: decisions x frameskip, which is 4 on Atari. On MuJoCo it is a
-step. The steady rate is without start-up, from the first optimiser step on; that of the whole run is from the launch.
+step. Where several agents act, the decisions of each count. The steady rate is without start-up, from the first
+optimiser step on; that of the whole run is from the launch.
 This project trains once before, so that its compiled programs are on the disk, as they are for every run but the first.
 
 With --to_return, each trains until the mean return of the last 100 training episodes reaches it, and the seconds from

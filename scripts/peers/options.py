@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Kind = Literal["doom", "atari", "mujoco", "box2d", "minigrid", "gymnasium"]
+Kind = Literal["doom", "atari", "atari_match", "mujoco", "box2d", "minigrid", "gymnasium"]
 """The last is any other environment of Gymnasium."""
 
 _PATTERNS: dict[Kind, str] = {
     "doom": r"doom_\w+",
     "atari": r"atari_\w+",
+    "atari_match": r"pettingzoo:atari/\w+",
     "mujoco": r"(Ant|HalfCheetah|Hopper|Humanoid|HumanoidStandup|InvertedDoublePendulum|InvertedPendulum|Pusher|Reacher"
     r"|Swimmer|Walker2d)-v[45]",
     "box2d": r"(BipedalWalker|BipedalWalkerHardcore|CarRacing|LunarLander|LunarLanderContinuous)-v\d",
@@ -36,7 +37,8 @@ class Options:
     """What to compare, and for how long."""
 
     env: str = "doom_battle"
-    """doom_* or atari_*, a MuJoCo task of Gymnasium such as Hopper-v5, or CartPole-v1: a name of this project."""
+    """doom_* or atari_*, a game of several players such as pettingzoo:atari/pong_v3, a MuJoCo task of Gymnasium such as
+    Hopper-v5, or CartPole-v1: a name of this project."""
 
     peers: tuple[PeerName, ...] = ("sample_factory",)
     """What this project is compared with. Stable-Baselines3 has no Doom. PufferLib is run on CartPole-v1, and nothing
@@ -85,9 +87,10 @@ class Options:
     """More flags for this project, as one string: "--precision float32"."""
 
     def __post_init__(self) -> None:
-        if self.kind not in ("doom", "atari", "mujoco") and self.env != "CartPole-v1":
+        if self.kind not in ("doom", "atari", "atari_match", "mujoco") and self.env != "CartPole-v1":
             raise ValueError(
-                f"env is {self.env}: name one of doom_*, atari_*, MuJoCo's, such as Hopper-v5, or CartPole-v1"
+                f"env is {self.env}: name one of doom_*, atari_*, pettingzoo:atari/*, MuJoCo's, such as Hopper-v5, or "
+                "CartPole-v1"
             )
         if not self.peers or len(set(self.peers)) < len(self.peers):
             raise ValueError(f"peers is {' '.join(self.peers) or 'empty'}: name at least one, and each once")
@@ -97,6 +100,10 @@ class Options:
             raise ValueError(f"to_return is {self.to_return}: name the return to reach, a finite number")
         if self.to_return is not None and self.kind == "doom":
             raise ValueError(f"to_return is for atari_* and MuJoCo: both trainers shape the rewards of {self.env}")
+        if self.to_return is not None and self.kind == "atari_match":
+            raise ValueError(
+                f"to_return is for atari_* and MuJoCo: the mean return of all players of {self.env} says little"
+            )
         if self.to_return is not None and "pufferlib" in self.peers:
             raise ValueError("to_return is not for pufferlib: episodes of its CartPole end after 200 steps, not 500")
         if self.warm_up_seconds and not self.warm_up_seconds >= 30:

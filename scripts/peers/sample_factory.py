@@ -12,11 +12,14 @@ Evaluation of what it learned is by its `enjoy` programs: one environment, `--ma
 `--eval_deterministic`. They do not seed the environment, which so has a seed of the system. On Atari they report
 clipped rewards of one life. So there the score is that of training: the mean of the last 100 whole games, for which no
 deterministic one exists.
+
+It plays matches of Atari in `train_matches_with_sample_factory.py`, on the environments of this project.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Callable
@@ -27,7 +30,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from peers import virtual_envs
-from peers.options import Kind, Options, kind_of
+from peers.options import REPOSITORY, Kind, Options, kind_of
 from peers.trainer import (
     EPISODES,
     EVALUATION_SEED,
@@ -54,6 +57,10 @@ ALE = "ale-py==0.10.2"
 
 REPORT = re.compile(r"^\[(\S+ \S+?)\].* Total num frames: ([1-9]\d*)\.", re.MULTILINE)
 """A status line of its log: its time, and the frames trained on so far."""
+
+MATCHES = "peers.train_matches_with_sample_factory"
+OF_MATCHES = ("gymnasium", "pettingzoo", "multi-agent-ale-py", "ale-py")
+"""The packages that sf.envs needs for a match. The peer gets the versions that this project has."""
 
 UNKNOWN = re.compile(r"Env name (\S+) is not registered")
 
@@ -97,6 +104,8 @@ _TASKS = {
 
 def name_there(env: str) -> str | None:
     """Sample Factory's name of an environment; None if it has none."""
+    if kind_of(env) == "atari_match":
+        return env
     kind, _, name = env.partition("_")
     if kind == "atari":
         return f"atari_{_GAMES.get(name, name.replace('_', ''))}"
@@ -135,12 +144,19 @@ class SampleFactory(Peer):
             # Importing ale_py registers the games. Sample Factory never does; a .pth line runs in every process.
             site_packages = next(self.folder.glob("lib/python*/site-packages"))
             (site_packages / "register_atari.pth").write_text("import ale_py\n")
+        elif kind == "atari_match":
+            # By themselves: Sample Factory asks for a gymnasium before 1, so pip says that they conflict.
+            virtual_envs.install(
+                self.folder, ["numpy<2", *(f"{package}=={version(package)}" for package in OF_MATCHES)]
+            )
 
     def _command(self, verb: Literal["train", "enjoy"], kind: Kind, env: str | None, device: str) -> list[str]:
         """The start of a command line: its program for this kind of environment, the environment and the device."""
         examples: dict[Kind, str] = {"doom": "vizdoom", "atari": "atari", "mujoco": "mujoco"}
         example = examples.get(kind)
         module = f"sf_examples.{example}.{verb}_{example}" if example else f"sf_examples.{verb}_gym_env"
+        if kind == "atari_match":
+            module = MATCHES
         return [str(self.python), "-m", module, f"--env={env}", f"--device={'cpu' if device == 'cpu' else 'gpu'}"]
 
     # Speed
@@ -158,7 +174,10 @@ class SampleFactory(Peer):
         command += shlex.split(options.peer_flags)
         # No --train_for_seconds: 2.1.1 never advances the clock that the flag is compared with. It gets a SIGINT.
         log_file = train_dir / f"{experiment}.log"
-        ran = run_bounded(command, log_file, options.seconds, is_done)
+        variables = None
+        if options.kind == "atari_match":
+            variables = {"PYTHONPATH": os.pathsep.join(map(str, (REPOSITORY, REPOSITORY / "scripts")))}
+        ran = run_bounded(command, log_file, options.seconds, is_done, variables)
         log = without_colours(log_file.read_text())
         if unknown := UNKNOWN.search(log):
             raise SystemExit(f"Sample Factory has no environment {unknown[1]}: name another --env")

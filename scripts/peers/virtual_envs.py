@@ -11,6 +11,7 @@ from pathlib import Path
 
 PACKAGES = (
     "sample-factory", "stable-baselines3", "pufferlib", "torch", "numpy", "gymnasium", "vizdoom", "ale-py", "mujoco",
+    "pettingzoo", "multi-agent-ale-py",
 )  # fmt: skip
 """Whose versions are recorded."""
 
