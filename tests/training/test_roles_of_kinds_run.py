@@ -13,6 +13,7 @@ from sf.envs.added.clock import ADDED_FOR_CRITIC
 from sf.evaluation.play.contestants import find_contest, require_spaces
 from sf.evaluation.play.policy import load_policy
 from sf.evaluation.task import EvaluationTask, evaluate
+from sf.league.record import Match, rows_of
 from sf.run.lifetime import Run
 from sf.run.planning import make_plan
 from sf.run.startup.initial_weights import initial_checkpoints
@@ -133,6 +134,26 @@ def test_a_run_by_roles_keeps_the_spaces_of_each_role_resumes_and_is_evaluated(t
     other_way = config.replace(policy_of='{"speaker": 1, "listener_*": 0}')
     with pytest.raises(ValueError, match="observations"):
         initial_checkpoints(make_plan(other_way), [0])
+
+
+def test_players_of_the_pool_have_the_spaces_of_their_role(tmp_path):
+    flags = ["--num_policies", "2", "--policy_of", ROLES, "--batch_size", "48", "--past_share", "0.5"]
+    flags += ["--snapshot_every_env_steps", "200", "--pbt_rollouts_per_draw", "0"]
+    summary = train_here(tmp_path, *flags, "--train_for_env_steps", "2000", env="kinds_env:Movers")
+    assert summary["restarts"] == 0  # the environment asserts that each action is of the agent's own space
+    run = tmp_path / "kinds_env_Movers"
+    past = [row.players for row in rows_of(run / "league.jsonl") if isinstance(row, Match) and row.probability]
+    assert {name[:9] for players in past for name in players[:1]} == {"policy_00"}
+    assert {name[:9] for players in past for name in players[1:]} == {"policy_01"}
+    assert any(len(players[0]) > 9 for players in past)
+    assert any(len(players[1]) > 9 for players in past)
+
+    named = {name: str(next((run / "league").glob(f"{name}_*"))) for name in ("policy_00", "policy_01")}
+    config = config_of(tmp_path, "Movers", past_share=0.5, players=tuple(named.values()), trust=True)
+    config = config.replace(experiment="other")
+    assert [*make_plan(config).pool_roles.named.values()] == [{0}, {1}]
+    with pytest.raises(ValueError, match="the spaces of another role"):
+        make_plan(config.replace(player_roles=("listener_*", "speaker")))
 
 
 def test_choices_and_numbers_may_differ_between_policies_but_not_within_one(tmp_path):

@@ -46,7 +46,7 @@ class PlayersConfig:
 
     player_roles: tuple[str, ...] = ()
     """The agents that each of players may play, in their order: a pattern of names as in policy_of, or several with
-    commas between them. A player may be named once for each role. Default: every player may play every role."""
+    commas between them. A player may be named once for each role. Default: every role whose spaces the player has."""
 
     mix_teams: bool = False
     """Draw the agents of a past self, of an exploiter or of one of several policies without regard to teams: half of

@@ -211,10 +211,6 @@ def _obs_space(agent: str) -> gym.Space:
     return gym.spaces.Box(0.0, 1.0, (3 if agent != "c" else 4, 2), np.float32)
 
 
-def _action_space(agent: str) -> gym.Space:
-    return gym.spaces.Discrete(3) if agent == "a" else gym.spaces.Box(-1.0, 1.0, (3,), np.float32)
-
-
 @pytest.mark.parametrize(
     ("members", "named"),
     [
