@@ -41,7 +41,7 @@ class SharedOptions:
 
     show_agent: bool | Literal["auto"] = "auto"
     """Show each agent its index among the agents of its environment, as the observation agent_index (one-hot). auto:
-    if one policy plays agents whose spaces differ."""
+    if one policy plays agents whose spaces differ, and in teams of 2 to 16 agents (OpenAI Five)."""
 
     def check(self) -> None:
         """Raises UsageError for a value that cannot be."""

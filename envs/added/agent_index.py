@@ -16,6 +16,8 @@ from sf.envs.spaces.identity import Identity
 AGENT_INDEX = "agent_index"
 """The name of the observation: [A] float32, one-hot."""
 
+_LARGEST_TEAM = 16  # in which members may have parts of their own; in a crowd all are alike
+
 
 def is_shown(env_id: str, spec: EnvSpec, options: EnvOptions) -> bool:
     """Returns whether the index is to be added. An environment may show it by itself, under the same name.
@@ -24,7 +26,9 @@ def is_shown(env_id: str, spec: EnvSpec, options: EnvOptions) -> bool:
     """
     if options.show_agent is True and spec.num_agents == 1:
         raise UsageError(f"show_agent is true, but {env_id} has one agent: leave it out")
-    wanted = bool(spec.kinds) if options.show_agent == "auto" else options.show_agent
+    team_sizes = [spec.teams.count(team) for team in {*spec.teams}]
+    differ = bool(spec.kinds) or any(2 <= size <= _LARGEST_TEAM for size in team_sizes)
+    wanted = differ if options.show_agent == "auto" else options.show_agent
     return wanted and AGENT_INDEX not in spec.obs_space.spaces
 
 

@@ -40,6 +40,15 @@ def test_it_is_shown_by_itself_where_agents_differ(env, is_shown):
     assert AGENT_INDEX not in envs.describe(env, EnvOptions(show_agent=False)).obs_space.spaces
 
 
+@pytest.mark.parametrize(("num_agents", "is_shown"), [(2, False), (4, True), (34, False)])
+def test_it_is_shown_by_itself_to_the_members_of_a_team_that_is_no_crowd(num_agents, is_shown):
+    red, blue = ([f"agent_{n}" for n in range(first, num_agents, 2)] for first in (0, 1))
+    options = EnvOptions(env_kwargs={"num_agents": num_agents}, teams=[red, blue])
+    group = envs.make_group("toy_match_counting", 1, options, seed=0, first_env_idx=0)
+    assert group.spec == envs.describe("toy_match_counting", options)
+    assert (AGENT_INDEX in group.spec.obs_space.spaces) == is_shown
+
+
 def test_it_is_refused_for_one_agent():
     with pytest.raises(UsageError, match="show_agent"):
         envs.describe("CartPole-v1", SHOWN)

@@ -1,4 +1,4 @@
-"""The two-step game of Rashid et al. 2018 (QMIX), appendix: what the first agent chooses first decides what can be won."""
+"""The two-step game of Rashid et al. 2018 (QMIX): what the first agent chooses decides what both can win next."""
 
 from __future__ import annotations
 

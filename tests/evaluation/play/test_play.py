@@ -314,7 +314,8 @@ def test_a_match_has_a_score_against_each_opponent():
 
 
 def test_a_match_of_teams_has_a_score_for_each():
-    options = EnvOptions(env_kwargs='{"num_agents": 4}', teams=[["agent_[03]"], ["agent_[12]"]])
+    teams = [["agent_[03]"], ["agent_[12]"]]
+    options = EnvOptions(env_kwargs='{"num_agents": 4}', teams=teams, show_agent=False)
     policies = {name: untrained("toy_match_counting", seed=i) for i, name in enumerate("ab")}
     asked = task("toy_match_counting", players=policies, options=options, num_episodes=20, num_workers=1)
     evaluation = evaluate(asked)
