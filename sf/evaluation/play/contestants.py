@@ -15,6 +15,7 @@ import yaml
 from sf.config import Config
 from sf.config.roles import kinds_played, roles_of
 from sf.envs import EnvOptions, EnvSpec, as_evaluated, describe, flags_for_training
+from sf.envs.added.agent_index import AGENT_INDEX
 from sf.envs.errors import UsageError
 from sf.envs.groups.policy_spec import spec_of_kinds
 from sf.envs.process_guards import keep_working_directory
@@ -76,11 +77,20 @@ def find_contest(
     name, first = next(iter(found.items()))
     assert isinstance(first, Checkpoint)
     config = config_of(first, name)
-    options = overridden(as_evaluated(config.run.env, config.environment), override)
+    options = as_evaluated(config.run.env, config.environment)
+    # Teams that are named for the evaluation alone do not add an index that nobody was trained with.
+    if options.show_agent == "auto" and not any(_may_see_index(each) for each in found.values()):
+        options = dataclasses.replace(options, show_agent=False)
+    options = overridden(options, override)
     if any(map(opponents.is_name, against)):
         obs_space, action_space = spaces_of(first, name)
         found |= _opponents(against, config.run.env, options, obs_space, action_space)
     return Contest(found, config, options, num_policies(located(run)) if policy_id is None else 1)
+
+
+def _may_see_index(player: Contestant) -> bool:
+    """Returns whether a policy sees `agent_index`, or does not say what it sees."""
+    return isinstance(player, Opponent) or AGENT_INDEX in json.dumps(player.state.get("obs_space", AGENT_INDEX))
 
 
 def contest_in(env: str, named: tuple[str, ...], override: tuple[str, ...] = ()) -> Contest:

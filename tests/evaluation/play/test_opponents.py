@@ -12,7 +12,7 @@ from untrained import untrained
 from sf import envs
 from sf.envs import EnvError, EnvOptions, UsageError
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
-from sf.evaluation.play.contestants import find_contest
+from sf.evaluation.play.contestants import find_contest, require_spaces
 from sf.evaluation.play.episodes import Play, Played
 from sf.evaluation.play.opponents import Opponent, RandomPlayer, is_name
 from sf.evaluation.play.torch_policy import TorchPolicy
@@ -190,6 +190,16 @@ def test_files_of_the_same_name_are_told_apart_by_their_folders(tmp_path, monkey
     found = find_contest(paths[0], (str(paths[1]), "random"), "latest", None).players
     assert list(found) == ["milestone_1", str(paths[1]), "random"]
     assert found["random"].action_space == gym.spaces.Discrete(3)  # that of the first policy
+
+
+def test_teams_that_are_named_for_an_evaluation_do_not_change_what_a_policy_sees(tmp_path):
+    path = tmp_path / "milestone_1.safetensors"
+    path.write_bytes(checkpoint.encode(untrained("toy_match_counting")))
+    teams = ('env_kwargs={"num_agents": 4}', 'teams=[["agent_[01]"], ["agent_[23]"]]')
+    found = find_contest(path, (), "latest", None, teams)
+    spec = envs.describe("toy_match_counting", found.options)
+    assert spec.teams == (0, 0, 1, 1)
+    require_spaces(found.players, "toy_match_counting", spec, found.options)
 
 
 def test_the_win_rate_of_a_run_with_several_policies_is_against_those_who_were_named(tmp_path):
