@@ -29,7 +29,7 @@ def require_playable(env_id: str, spec: EnvSpec, kinds: Sequence[int]) -> None:
 def spec_of_kinds(env_id: str, spec: EnvSpec, kinds: Sequence[int], options: EnvOptions) -> EnvSpec:
     """Returns the spec of a policy that plays agents of these kinds alone.
 
-    One kind has exactly its own spaces, and its index among the agents only with `--show_agent true`. Several have the
+    One kind has exactly its own spaces, and its index only with `--show_agent true` or in a team. Several have the
     union of theirs, with `agent_kind` as in the rows. spec: of all kinds, which is returned if the policy plays all.
     """
     if len(kinds) == len(spec.own_spaces):

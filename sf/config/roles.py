@@ -10,8 +10,10 @@ from typing import Any
 from sf.config.flags.players import PlayersConfig
 from sf.config.flags.population import PopulationConfig
 from sf.envs import EnvSpec, UsageError
-from sf.envs.roles import Roles, role_of_agents
 from sf.envs.teams import agent_names
+
+Roles = tuple[tuple[int, ...], ...]
+"""[A] for each agent the policies that may play it, ascending; empty where every policy may play every agent."""
 
 
 def roles_of(population: PopulationConfig, spec: EnvSpec, env: str) -> Roles:
@@ -60,6 +62,18 @@ def _policies(named: Any, policy_of: str, example: str) -> tuple[int, ...]:
     if not policies or not all(type(policy_id) is int and policy_id >= 0 for policy_id in policies):
         raise UsageError(f"policy_of is {policy_of}: name policies by their numbers, from 0 on, {example}")
     return tuple(sorted({*policies}))
+
+
+def role_of_agents(roles: Roles, num_agents: int) -> tuple[int, ...]:
+    """Returns the role of each agent, [A], numbered in the order of the agents; 0 for all without roles."""
+    order = list(dict.fromkeys(roles))
+    return tuple(order.index(own) for own in roles) or (0,) * num_agents
+
+
+def role_of_policies(roles: Roles, num_policies: int) -> tuple[int, ...]:
+    """Returns the role of each policy, [P], which is the first of its roles; 0 for all without roles."""
+    order = list(dict.fromkeys(roles)) or [tuple(range(num_policies))]
+    return tuple([policy_id in own for own in order].index(True) for policy_id in range(num_policies))
 
 
 def kinds_played(roles: Roles, spec: EnvSpec, policy_id: int) -> tuple[int, ...]:

@@ -13,11 +13,11 @@ from multiprocessing import connection
 import numpy as np
 
 from sf import envs
+from sf.config.roles import Roles
 from sf.envs import EnvGroup, EnvOptions, UsageError
 from sf.envs.custom.given import GivenEnv, given_env
 from sf.envs.guard import GuardedGroup
 from sf.envs.remarks import handed_to
-from sf.envs.roles import Roles
 from sf.envs.seeding import env_seed, seed_process
 from sf.envs.teams import sides_of
 from sf.evaluation.play.contestants import Contestant, require_spaces

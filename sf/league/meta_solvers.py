@@ -87,7 +87,7 @@ def _uniform_by_seat(payoffs: np.ndarray) -> list[np.ndarray]:
 
 
 def _nash_by_seat(payoffs: np.ndarray) -> list[np.ndarray]:
-    """Of two seats. What is not zero-sum is made so: half of the difference of what both win."""
+    """Solves a game of two seats. Half of the difference of what both win makes any game zero-sum."""
     assert payoffs.ndim == 3, payoffs.shape
     game = (payoffs[..., 0] - payoffs[..., 1]) / 2
     return [nash(game), nash(-game.T)]

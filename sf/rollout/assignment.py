@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sf.envs.roles import Roles, role_of_agents, role_of_policies
 from sf.shared.seats import Seats
 
 
@@ -21,8 +20,8 @@ class AssignmentRules:
     is open for such a match, policies play among themselves, and nobody is trained. targets: the one that each
     exploiter meets, by policy ids, see `sf.league.players.exploiters`. They are the last policies. sides: [A] of the
     agents of an environment, from 0: those of one side are drawn together, as a team; (): each agent by itself.
-    roles: see `sf.envs.roles`. Against players that do not learn, a policy plays its role, and a player each other
-    one; without roles a player has half of the sides.
+    roles: [A] the policies that may play each agent, see `sf.config.roles`. Against players that do not learn, a policy
+    plays its role, and a player each other one; without roles a player has half of the sides.
     """
 
     num_policies: int
@@ -34,7 +33,7 @@ class AssignmentRules:
     waits_for_players: bool = False
     targets: Mapping[int, int] = field(default_factory=dict)
     sides: tuple[int, ...] = ()
-    roles: Roles = ()
+    roles: tuple[tuple[int, ...], ...] = ()
 
     @property
     def has_teams(self) -> bool:
@@ -80,8 +79,6 @@ class Assignment:
         self._leaders = firsts[self._sides] if rules.mixed else np.zeros(rules.num_agents, np.int64)
         num_envs = num_actors // rules.num_agents
         self._roles_of_mains = [tuple(each for each in own if each < rules.num_mains) for own in rules.roles]
-        self._role = np.array(role_of_agents(rules.roles, rules.num_agents))  # [A]
-        self._role_of_policies = role_of_policies(rules.roles, rules.num_policies)
         self._age = np.zeros(num_actors, np.int64)  # steps since the draw
         self._seats: list[list[int]] = [[] for _ in range(num_envs)]  # where players sit that play in each environment
         self.policy = np.zeros(num_actors, np.int32)
@@ -169,7 +166,8 @@ class Assignment:
         """Returns the agents of each player in a match of this policy, [A] bool."""
         if not self._rules.roles:
             return [self._half_of_the_sides()]
-        return [self._role == role for role in np.unique(self._role) if role != self._role_of_policies[policy_id]]
+        others = [role for role in dict.fromkeys(self._rules.roles) if policy_id not in role]
+        return [np.array([own == role for own in self._rules.roles]) for role in others]
 
     def _meet_an_exploiter(self, actors: np.ndarray) -> bool:
         """An exploiter has as many matches as if each policy were as likely. False where it is no exploiter's turn."""
@@ -180,7 +178,7 @@ class Assignment:
         if self._rules.roles:
             policy = drawn_by_role(self._roles_of_mains, 1, self._rng)[0]
             for each in (target_id, policy_id):
-                policy[self._role == self._role_of_policies[each]] = each
+                policy[[each in own for own in self._rules.roles]] = each
         else:
             policy = np.where(self._half_of_the_sides(), policy_id, target_id)
         self._play(actors, policy)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sf.config import Config
-from sf.config.roles import roles_of
+from sf.config.roles import Roles, roles_of
 from sf.envs import EnvSpec
-from sf.envs.roles import Roles, role_of_policies
 from sf.envs.spaces.symmetries import Symmetry
 from sf.envs.teams import sides_of
 from sf.league.players.entrants import Entrant
@@ -139,9 +138,8 @@ class Plan:
     def targets(self) -> Mapping[int, int]:
         """The policy that each exploiter is after, by its own: one of another role, where there are any."""
         mains, found = self.num_mains, {}
-        role = role_of_policies(self.roles, self.num_policies)
         for policy_id in range(mains, self.num_policies):
-            others = [each for each in range(mains) if not self.roles or role[each] != role[policy_id]]
+            others = [each for each in range(mains) if not any({each, policy_id} <= {*own} for own in self.roles)]
             found[policy_id] = others[(policy_id - mains) % len(others)]
         return found
 

@@ -6,10 +6,7 @@ Everything that can be known to be wrong is found here, before any process start
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 
 import torch
@@ -17,7 +14,7 @@ import torch
 from sf.config import Config
 from sf.config.auto_values import with_learning_rate, with_sizes
 from sf.config.flags.model import is_for_critic
-from sf.config.roles import kinds_played, require_roles_of_players, roles_of
+from sf.config.roles import kinds_played, roles_of
 from sf.envs import ActionSpec, EnvOptions, EnvSpec
 from sf.envs.added.central_state import with_central_state
 from sf.envs.added.clock import CLOCK, with_clock
@@ -26,8 +23,7 @@ from sf.envs.groups.policy_spec import require_playable, spec_of_kinds
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.evaluation.episode_video import require_drawable
 from sf.evaluation.play.exploitability import information_states, require_no_memory
-from sf.league.players.entrants import Entrant, find_entrants, find_reference, fitting_roles
-from sf.league.players.pool_roles import PoolRoles, names_in_pool, once_each
+from sf.league.players.entrants import find_reference
 from sf.league.reference import played
 from sf.learner.batches.symmetric_images import find_symmetries
 from sf.learner.optimizer.optimizer import require_available
@@ -36,6 +32,7 @@ from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
 from sf.run.memory_needed import require_memory
 from sf.run.plan import Plan, PolicyNetwork, sides_of_match
 from sf.run.startup.describing import describe, said_where_slow
+from sf.run.startup.pool import find_pool
 from sf.storage.run_dir import RunDir
 from sf.system import gpu
 from sf.system.arrays import available_memory
@@ -93,7 +90,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     extra_slots_per_group = -(-extra_slots // (num_workers * sampler.num_groups_per_worker))
     num_actors = num_workers * sampler.num_groups_per_worker * actors_per_group
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name).path
-    entrants, pool_roles = _pool(config, spec, networks, run_dir)
+    entrants, pool_roles = find_pool(config, spec, [network.spec for network in networks], run_dir)
     plan = Plan(
         has_auto_sizes="auto" in (sampler.rollout, config.learner.batch_size),
         config=with_learning_rate(
@@ -276,46 +273,3 @@ def _check_descriptors(plan: Plan) -> None:
             f"the run needs about {needed} file descriptors and the system grants {granted}: lower --num_workers or "
             "--num_policies, or raise the hard limit (ulimit -Hn)"
         )
-
-
-def _pool(
-    config: Config, spec: EnvSpec, networks: Sequence[PolicyNetwork], run_dir: Path
-) -> tuple[Mapping[str, Entrant], PoolRoles]:
-    """Returns the players that are in the pool from the start, by their names there, and which roles may be played.
-
-    Raises ValueError where one cannot play, or nobody plays against anybody.
-    """
-    roles = roles_of(config.population, spec, config.run.env)
-    require_roles_of_players(roles, config.population, config.players, spec)
-    of_roles = [networks[policies[0]].spec for policies in dict.fromkeys(roles)]
-    entrants = _entrants(config, spec, of_roles, run_dir)
-    fitting = fitting_roles(entrants, of_roles) if of_roles else None
-    names = names_in_pool(config.players, entrants)
-    return entrants, PoolRoles.of(config.players, spec, roles, config.population.num_policies, names, fitting)
-
-
-def _entrants(config: Config, spec: EnvSpec, of_roles: Sequence[EnvSpec], run_dir: Path) -> Mapping[str, Entrant]:
-    if not config.players.with_players:
-        return {}
-    if spec.num_agents < 2:
-        raise UsageError(
-            f"past_share is {config.players.past_share}, but {config.run.env} has one agent, so there is nobody to "
-            "play against: leave it out"
-        )
-    sizes = sorted(Counter(sides_of_match(config, spec)).values())
-    if sizes[0] != sizes[-1] and config.population.policy_of is None:  # a role is played by players of its own
-        raise UsageError(
-            f"past_share is {config.players.past_share}, and the teams of {config.run.env} have {sizes[0]} to "
-            f"{sizes[-1]} agents, so results of whole teams would not compare: make them equal by --teams, or set "
-            "--mix_teams true"
-        )
-    run, resumes = config.run, config.run.restart_behavior == "resume"
-    named = once_each(config.players)
-    entrants = find_entrants(named, run.env, config.environment, spec, run_dir, run.trust, resumes, of_roles)
-    for flag in ("opponent_weights", "player_roles"):
-        if getattr(config.players, flag) and len(named) != len(entrants):
-            raise UsageError(
-                f"{flag} has a value for each of {len(named)} players, but there are {len(entrants)}, since a run with "
-                "several policies is among them: name a checkpoint of each policy"
-            )
-    return entrants

@@ -1,4 +1,4 @@
-"""What a policy reads and writes of rows that hold more than its own part, as where kinds of agents differ.
+"""Finds what a policy reads and writes in rows that hold more than its own part, as where kinds of agents differ.
 
 `sf.envs.groups.policy_spec` says which part that is. A policy without such a part has the rows as they are.
 """

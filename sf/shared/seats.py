@@ -124,7 +124,7 @@ class Seats:
     # A rollout worker
 
     def draw(self, policy_id: int, rng: np.random.Generator, opposed: int = 0) -> int | None:
-        """Where a match of this policy may begin; None where no seat is open. opposed: see `of_policy`."""
+        """Draws a seat for a match of this policy; None if none is open. opposed: see `of_policy`."""
         is_open = [seat for seat in self.of_policy(policy_id, opposed) if self.tables["is_open"][seat]]
         weights = self.tables["weight"][is_open]
         return int(rng.choice(is_open, p=weights / weights.sum())) if is_open else None

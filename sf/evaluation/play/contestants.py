@@ -13,13 +13,12 @@ import gymnasium as gym
 import yaml
 
 from sf.config import Config
-from sf.config.roles import kinds_played, roles_of
+from sf.config.roles import Roles, kinds_played, roles_of
 from sf.envs import EnvOptions, EnvSpec, as_evaluated, describe, flags_for_training
 from sf.envs.added.agent_index import AGENT_INDEX
 from sf.envs.errors import UsageError
 from sf.envs.groups.policy_spec import spec_of_kinds
 from sf.envs.process_guards import keep_working_directory
-from sf.envs.roles import Roles
 from sf.envs.spaces import space_json
 from sf.envs.spaces.observations import ObsWriter
 from sf.envs.spaces.space_json import layouts

@@ -1,4 +1,4 @@
-"""Which players of a pool a policy meets, where the agents of a match have different roles."""
+"""Says which players of a pool a policy meets, where the agents of a match have different roles."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sf.config.flags.players import PlayersConfig
-from sf.config.roles import roles_of_patterns
+from sf.config.roles import Roles, role_of_policies, roles_of_patterns
 from sf.envs import EnvSpec, UsageError
-from sf.envs.roles import Roles, role_of_policies
 from sf.league.record import Player
 
 
@@ -28,7 +27,7 @@ def names_in_pool(config: PlayersConfig, joined: Collection[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class PoolRoles:
-    """In a match against players of the pool, a policy plays its own role, and a player each other one.
+    """Holds the roles of policies and of players. In a match a policy plays its own, and a player each other one.
 
     Without roles there is one, number 0, which a policy and a player share: half of the sides are the player's.
     of_policies: [P] the role of each policy, whose snapshots play it. num_roles: of a match. named: the roles that a

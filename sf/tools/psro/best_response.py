@@ -20,7 +20,7 @@ _SAME_SHARE = 1e-6  # shares that differ by less are the same
 
 
 class Share(NamedTuple):
-    """How often a response meets a player, as `--players` names it.
+    """Says how often a response meets a player, as `--players` names it.
 
     agents: those that the player has, as in `--player_roles`; empty: half of the sides.
     """

@@ -117,14 +117,16 @@ def _of_the_responses(args: Sequence[str]) -> dict[str, Any]:
 
 def _run(flags: PsroFlags) -> None:
     from sf import envs  # noqa: PLC0415  slow to import: not for --help
-    from sf.tools.psro import by_seat, judge, seat_judge  # noqa: PLC0415
+    from sf.tools.psro import judge, seat_judge  # noqa: PLC0415
+    from sf.tools.psro.by_seat import SeatSearch  # noqa: PLC0415
     from sf.tools.psro.search import Search  # noqa: PLC0415
+    from sf.tools.psro.seats import config_of_responses, is_by_seat, seats_of  # noqa: PLC0415
 
     require_outputs(flags.json, flags.png)
     config = flags.config
     spec = envs.describe(config.run.env, config.environment)
     require_response(config, "sf-psro itself says whom a best response meets")
-    is_by_seat = by_seat.is_by_seat(flags.population_per_seat, flags.meta_solver, config, spec)
+    by_seat = is_by_seat(flags.population_per_seat, flags.meta_solver, config, spec)
     if not config.run.ends_by_steps:
         raise ValueError("train_for_env_steps is needed: it says how long a best response is trained")
     if config.environment.share_reward == "all":
@@ -132,7 +134,7 @@ def _run(flags: PsroFlags) -> None:
     if config.run.init_from is not None:
         raise ValueError(f"init_from is {config.run.init_from}: --warm_start says what a response begins with")
     directory = RunDir.at(config.run.train_dir, config.run.experiment_name).path
-    if not is_by_seat:
+    if not by_seat:
         _require_fair_matches(flags.matches, directory)
     settings = {
         "env": config.run.env,
@@ -143,14 +145,12 @@ def _run(flags: PsroFlags) -> None:
     }
     if config.run.train_for_env_frames is not None:
         settings["train_for_env_frames"] = config.run.train_for_env_frames
-    start: Callable[[], Search | by_seat.SeatSearch]
-    if is_by_seat:
-        seats = by_seat.seats_of(spec)
+    start: Callable[[], Search | SeatSearch]
+    if by_seat:
+        seats = seats_of(spec)
         of_seats = seat_judge.seat_judge_of(config, spec, [seat.agents for seat in seats], flags.matches, say)
-        is_exact, of_all = isinstance(of_seats, seat_judge.Exact), by_seat.config_of_responses(config, spec)
-        start = partial(
-            by_seat.SeatSearch, directory, of_all, seats, of_seats, flags.meta_solver, flags.warm_start, settings
-        )
+        is_exact, of_all = isinstance(of_seats, seat_judge.Exact), config_of_responses(config, spec)
+        start = partial(SeatSearch, directory, of_all, seats, of_seats, flags.meta_solver, flags.warm_start, settings)
     else:
         of_players = judge.judge_of(config, spec, flags.matches, say)
         is_exact = isinstance(of_players, judge.Exact)

@@ -23,7 +23,7 @@ RESPONSES = "responses"  # the folder of the runs of best responses, beside it
 
 
 class Population(NamedTuple):
-    """What an iteration says of the population of a seat. seat: its name; empty where one plays all seats."""
+    """Holds what an iteration says of the population of a seat. seat: its name; empty where one plays all seats."""
 
     seat: str
     mixture: Mapping[str, float]
@@ -98,7 +98,7 @@ class SeatIteration:
         return max(max(profile) for profile, _ in self.payoffs)
 
 
-_Line = TypeVar("_Line", Iteration, SeatIteration)
+Line = TypeVar("Line", Iteration, SeatIteration)
 
 
 def append(path: Path, iteration: Iteration | SeatIteration) -> None:
@@ -106,13 +106,13 @@ def append(path: Path, iteration: Iteration | SeatIteration) -> None:
     text_files.append(path, json.dumps(asdict(iteration), allow_nan=False).encode() + b"\n")
 
 
-def read(path: Path, kind: type[_Line] = Iteration) -> list[_Line]:  # type: ignore[assignment]  # a default
+def read(path: Path, kind: type[Line] = Iteration) -> list[Line]:  # type: ignore[assignment]  # a default
     """Returns all whole lines; none if there is no file. Raises ValueError if the file or a line cannot be read, or is
     of a search of the other kind.
     """
     with files_of(path.parent):
         lines = list(text_files.whole_lines(path)) if path.exists() else []
-    found: list[_Line] = []
+    found: list[Line] = []
     for number, line in enumerate(lines, start=1):
         try:
             values = json.loads(line)

@@ -2,8 +2,8 @@
 
 Lanctot et al. 2017, "A unified game-theoretic approach to multiagent reinforcement learning", algorithm 1, for
 zero-sum games of two players. One network plays both seats, so the game among players is symmetric;
-`sf.tools.psro.by_seat` has a population for each seat. With the solver
-`uniform` it is fictitious self-play, with `latest` self-play by iterated best responses, with `nash` double oracle.
+`sf.tools.psro.by_seat` has a population for each seat. With the solver `uniform` it is fictitious self-play, with
+`latest` self-play by iterated best responses, with `nash` double oracle.
 """
 
 from __future__ import annotations
@@ -15,22 +15,15 @@ from typing import Any
 import numpy as np
 
 from sf.config import Config
-from sf.config.older import as_today
-from sf.envs import UsageError
-from sf.evaluation.play.named_checkpoint import require_known_code
 from sf.evaluation.play.opponents import RANDOM
 from sf.league.meta_solvers import SOLVERS
-from sf.storage import checkpoint
-from sf.storage.checkpoint import Checkpoint, without_optimizer
-from sf.tools.psro import record
-from sf.tools.psro.best_response import Share, read_policy, train_best_responses
-from sf.tools.psro.flags import files_of
+from sf.storage.checkpoint import Checkpoint
+from sf.tools.psro.best_response import Share, train_best_responses
+from sf.tools.psro.directory import SearchDirectory
 from sf.tools.psro.judge import Judge
-from sf.tools.psro.record import RESPONSES, Iteration, payoff_table
+from sf.tools.psro.record import Iteration, payoff_table
 
 LEAST_SHARE = 1e-3  # players that are met less often are left out
-
-POLICIES = "policies"  # a folder in that of the search
 
 
 class Search:
@@ -50,19 +43,14 @@ class Search:
         settings: Mapping[str, Any],
     ) -> None:
         """Raises ValueError where the directory has another search, or a damaged one, or a policy of it is gone."""
-        self._directory = directory
+        self._directory = SearchDirectory(directory, dict(settings), config.run.trust)
         self._config = config
         self._judge = judge
         self._solver = solver
         self._is_warm = is_warm
-        self._settings = dict(settings)
-        self._path = directory / record.NAME
-        self.iterations = record.read(self._path)
-        if self.iterations:
-            require_same(self._settings, self.iterations[0].settings, directory)
+        self.iterations = self._directory.lines(Iteration)
         self._players: dict[str, Checkpoint | None] = {
-            iteration.player: load_policy(directory, iteration.path, iteration.iteration, config.run.trust)
-            for iteration in self.iterations
+            line.player: self._directory.load(line.path, line.iteration) for line in self.iterations
         }
 
     def run(self, num_iterations: int, say: Callable[[str], None]) -> Iterator[Iteration]:
@@ -81,17 +69,13 @@ class Search:
         shares = ", ".join(f"{player} {share:.2f}" for player, share in against.items())
         say(f"iteration {number}: {name} is trained against {shares}")
         config = self._config.replace(
-            train_dir=str(self._directory / RESPONSES),
+            train_dir=str(self._directory.responses),
             experiment=name,
             init_from=self._reference(last.player) if self._is_warm and last.path is not None else None,
         )
         met = [Share(self._reference(player), share) for player, share in against.items()]
         (saved,) = train_best_responses(config, met, say)
-        path = f"{POLICIES}/{name}.safetensors"
-        policy = self._players[name] = without_optimizer(saved)
-        with files_of(self._directory):
-            (self._directory / POLICIES).mkdir(parents=True, exist_ok=True)
-            checkpoint.write(self._directory / path, policy)
+        path, self._players[name] = self._directory.keep(name, saved)
         return self._add(
             name,
             path,
@@ -123,33 +107,11 @@ class Search:
             exploitability=self._judge.exploitability(self._players, mixture),
             env_steps=env_steps,
             seconds=seconds,
-            settings=self._settings,
+            settings=self._directory.settings,
         )
-        with files_of(self._directory):
-            self._directory.mkdir(parents=True, exist_ok=True)
-            record.append(self._path, iteration)
+        self._directory.append(iteration)
         self.iterations.append(iteration)
         return iteration
 
     def _reference(self, player: str) -> str:
-        """Returns the player as `--players` names it."""
-        return player if self._players[player] is None else str(self._directory / POLICIES / f"{player}.safetensors")
-
-
-def load_policy(directory: Path, path: str | None, iteration: int, is_trusted: bool) -> Checkpoint | None:
-    """Returns a player that has joined, or None for random moves. path: in the directory of the search."""
-    if path is None:
-        return None
-    saved = read_policy(directory / path, f"of iteration {iteration}")
-    require_known_code(saved, directory / path, is_trusted)
-    return saved
-
-
-def require_same(settings: Mapping[str, Any], there: Mapping[str, Any], directory: Path) -> None:
-    """Raises UsageError if the search in the directory has other settings than these."""
-    there = as_today(there)
-    for name, value in settings.items():
-        if there.get(name, value) != value:  # an older search does not say everything
-            raise UsageError(
-                f"{name} is {value}, but the search in {directory} has {there.get(name)}: name another --experiment"
-            )
+        return self._directory.reference(player, self._players[player])

@@ -1,4 +1,4 @@
-"""Best responses that are not trained: their runs write an untrained network."""
+"""Best responses that are not trained: their runs write an untrained network for each policy."""
 
 import pytest
 from untrained import untrained
@@ -19,10 +19,12 @@ def trained(monkeypatch):
         if run_dir.checkpoints.exists():
             raise CompleteRunError("the run is finished")
         configs.append(config)
-        saved = untrained("toy_match_rps", seed=len(configs), env_steps=1000)
-        saved.state["seconds"] = 3.0
         run_dir.prepare(config)
-        checkpoint.save(run_dir.checkpoints, saved, 1000, keep=2)
+        num_policies = config.population.num_policies
+        for policy_id in range(num_policies):
+            saved = untrained("toy_match_rps", seed=len(configs), env_steps=1000)
+            saved.state["seconds"] = 3.0
+            checkpoint.save(run_dir.checkpoints_of(policy_id, num_policies), saved, 1000, keep=2)
         return {"stopped_by": None}
 
     monkeypatch.setattr(best_response, "train", train)

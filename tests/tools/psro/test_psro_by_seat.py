@@ -12,37 +12,14 @@ from sf import envs
 from sf.config import Config
 from sf.envs import EnvSpec, UsageError
 from sf.league.meta_solvers import SOLVERS_BY_SEAT
-from sf.run.startup.initial_weights import CompleteRunError
-from sf.storage import checkpoint
-from sf.storage.run_dir import RunDir
-from sf.tools.psro import best_response, command
-from sf.tools.psro.by_seat import SeatSearch, config_of_responses, seats_of
+from sf.tools.psro import command
+from sf.tools.psro.by_seat import SeatSearch
 from sf.tools.psro.record import Iteration, append, payoffs_by_seat, read
 from sf.tools.psro.seat_judge import seat_judge_of
+from sf.tools.psro.seats import config_of_responses, seats_of
 
 SPEC = EnvSpec(gym.spaces.Dict(), gym.spaces.Discrete(2), num_agents=3, agents=("a[0]", "a[1]", "b"))
 TEAMS = EnvSpec(gym.spaces.Dict(), gym.spaces.Discrete(2), num_agents=3, agents=SPEC.agents, teams=(0, 0, 1))
-
-
-@pytest.fixture
-def trained(monkeypatch):
-    """The configurations of the runs, which write an untrained network for each policy."""
-    configs = []
-
-    def train(config):
-        run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name)
-        if run_dir.checkpoints.exists():
-            raise CompleteRunError("the run is finished")
-        configs.append(config)
-        run_dir.prepare(config)
-        for policy_id in range(config.population.num_policies):
-            saved = untrained("toy_match_rps", seed=len(configs), env_steps=1000)
-            saved.state["seconds"] = 3.0
-            checkpoint.save(run_dir.checkpoints_of(policy_id, config.population.num_policies), saved, 1000, keep=2)
-        return {"stopped_by": None}
-
-    monkeypatch.setattr(best_response, "train", train)
-    return configs
 
 
 class Newer:

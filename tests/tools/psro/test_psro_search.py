@@ -14,8 +14,7 @@ from sf.storage import checkpoint, text_files
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
 from sf.tools.commands import cli
-from sf.tools.psro import best_response, command, judge
-from sf.tools.psro import search as search_module
+from sf.tools.psro import best_response, command, judge, record
 from sf.tools.psro.flags import default_end
 from sf.tools.psro.record import Iteration, SeatIteration, append, payoff_table, read
 from sf.tools.psro.search import Search
@@ -107,18 +106,18 @@ def test_the_search_goes_on_where_it_was_stopped(tmp_path, trained, monkeypatch)
 
 
 def test_a_best_response_that_was_trained_before_a_kill_is_not_trained_again(tmp_path, trained, monkeypatch):
-    append_all = search_module.record.append
+    append_all = record.append
 
     def append_the_first(path, iteration):
         if iteration.iteration > 0:
             raise KeyboardInterrupt
         append_all(path, iteration)
 
-    monkeypatch.setattr(search_module.record, "append", append_the_first)
+    monkeypatch.setattr(record, "append", append_the_first)
     with pytest.raises(KeyboardInterrupt):
         list(new_search(tmp_path).run(1, print))
     assert len(trained) == 1
-    monkeypatch.setattr(search_module.record, "append", append_all)
+    monkeypatch.setattr(record, "append", append_all)
     search = new_search(tmp_path)
     assert len(list(search.run(1, print))) == 1
     assert len(trained) == 1
