@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sf.config.flags.players import PlayersConfig
-from sf.config.roles import Roles, role_of_policies, roles_of_patterns
+from sf.config.roles import Roles, role_of_agents, role_of_policies, roles_of_patterns
 from sf.envs import EnvSpec, UsageError
+from sf.envs.teams import agent_names
 from sf.league.record import Player
 
 
@@ -75,10 +76,10 @@ class PoolRoles:
         needed = {role for policy_id in range(num_policies - config.exploiters) for role in found.opposed(policy_id)}
         alone = needed.difference(*named.values())
         if config.waits_for_players and alone:
-            agents = [number for number, own in enumerate(roles) if own == list(dict.fromkeys(roles))[min(alone)]]
+            agent = role_of_agents(roles, spec.num_agents).index(min(alone))
             raise UsageError(
-                f"past_share is 1, and no player may play the role of agent {agents[0]}: name one in --players, with "
-                "its pattern in --player_roles"
+                f"past_share is 1, and no player may play the role of {agent_names(spec)[agent]}: name one in --players, "
+                "with its pattern in --player_roles"
             )
         return found
 
