@@ -78,8 +78,8 @@ class PoolRoles:
         if config.waits_for_players and alone:
             agent = role_of_agents(roles, spec.num_agents).index(min(alone))
             raise UsageError(
-                f"past_share is 1, and no player may play the role of {agent_names(spec)[agent]}: name one in --players, "
-                "with its pattern in --player_roles"
+                f"past_share is 1, and no player may play the role of {agent_names(spec)[agent]}: name one in "
+                "--players, with its pattern in --player_roles"
             )
         return found
 
