@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 from faults.kinds.fault import Fault
@@ -52,11 +50,6 @@ def begin(args: argparse.Namespace, faults: Sequence[Fault]) -> list[Fault]:
         sys.exit()
     json_file.require_writable(args.json, is_new=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # Python ignores an exception in what it calls around a fork.
-    block, unblock = (
-        partial(signal.pthread_sigmask, how, {signal.SIGTERM}) for how in (signal.SIG_BLOCK, signal.SIG_UNBLOCK)
-    )
-    os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=unblock)
     return [fault for fault in faults if not args.only or any(word in fault.name for word in args.only)]
 
 

@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from faults.bookkeeping import NotRecoveredError
 from faults.machine import patience
@@ -20,37 +22,41 @@ from sf.system.processes.creator import die_with_creator
 def start_process(arguments: Sequence[str], log: Path, folder: Path | None = None) -> subprocess.Popen:
     """`python arguments`, in a process group of its own, that ends with this process; its output goes to `log`."""
     with log.open("w") as output:
-        return subprocess.Popen(
-            [sys.executable, *arguments],
-            cwd=folder,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=begin,  # noqa: PLW1509  no threads here
-        )
+        return start([sys.executable, *arguments], cwd=folder, stdout=output, stderr=subprocess.STDOUT)
 
 
 def run_beside(arguments: Sequence[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     """`python arguments` to its end, beside the run. Raises NotRecoveredError where it does not end."""
     within_s = patience(PATIENCE_S)
+    command = [sys.executable, *arguments]
+    with start(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            output, errors = process.communicate(timeout=within_s)
+        except BaseException as error:
+            process.kill()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            said = (error.stderr or b"").decode(errors="replace")
+            raise NotRecoveredError(f"beside the run, another did not end within {within_s:.0f} s: {said}") from None
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+def start(command: Sequence[str], **options: Any) -> subprocess.Popen:
+    """A process in a session of its own, so that it gets as much of the CPU as a run, that ends with this process.
+
+    options: of Popen.
+    """
+    # A SIGTERM waits: Python ignores what its handler raises in the calls around a fork.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=within_s,
-            start_new_session=True,  # systems that share the CPU among sessions would leave it little beside the run
-            preexec_fn=begin,
-        )
-    except subprocess.TimeoutExpired as error:
-        said = (error.stderr or b"").decode(errors="replace")
-        raise NotRecoveredError(f"beside the run, another did not end within {within_s:.0f} s: {said}") from None
+        return subprocess.Popen(command, start_new_session=True, preexec_fn=partial(_begin, before), **options)  # noqa: PLW1509  no threads here
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def begin() -> None:
-    """In a new process, before it becomes another program."""
+def _begin(mask: Collection[int]) -> None:
+    """In a new process, before it becomes another program. mask: of its signals."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     die_with_creator()  # a campaign that is killed leaves no run
     for signum in (signal.SIGHUP, signal.SIGINT):  # of a campaign under nohup or in the background it would ignore them
         signal.signal(signum, signal.SIG_DFL)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from faults import processes
-from faults.session import begin
+from faults.session import start
 
 NUM_HOSTS = 2
 _PORT = 29500
@@ -65,14 +65,12 @@ class Host:
         with self._output.open("a") as output:
             output.write(f"--- start {self._num_starts}\n")
             output.flush()
-            self.agent = subprocess.Popen(
+            self.agent = start(
                 ["ip", "netns", "exec", self.name, *self._command],
                 stdout=output,
                 stderr=output,
-                start_new_session=True,
                 # Else an agent that comes later waits for an address that is not told again (torch 2.13).
                 env={**os.environ, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"},
-                preexec_fn=begin,  # noqa: PLW1509  no threads here
             )
 
     def switch_off(self) -> None:
