@@ -103,8 +103,8 @@ class Family:
     `sf-play ENV --against NAME`. Raises UsageError for a name that it does not know. None: it has no such opponents."""
 
     training_aids: Collection[str] = ()
-    """Names in `env_kwargs`, and flags among `options`, that make training easier and are no part of the task:
-    evaluations go without them. A flag is as by default there."""
+    """Flags among `options` that make training easier and are no part of the task: in evaluations they have their
+    defaults."""
 
     writes_files: Collection[str] = ()
     """Names in `env_kwargs` that say where an environment writes files. A file that has one of them is obeyed only if

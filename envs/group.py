@@ -51,7 +51,8 @@ class EnvSpec:
     for_critic: tuple[str, ...] = field(default=(), compare=False)  # keys of the observation that the policy never sees
     has_own_time_limit: bool = field(default=False, compare=False)  # see `sf.envs.wrappers.layers`
     can_cut: bool = field(default=False, compare=False)  # its groups are `CuttableGroup`s
-    has_curriculum: bool = field(default=False, compare=False)  # its groups are `CurriculumGroup`s
+    # Options that episodes may begin with, and their ranges, see `sf.envs.added.episode_options`.
+    schedulable: Mapping[str, tuple[float, float]] = field(default_factory=dict, compare=False)
     time_limit: int | None = field(default=None, compare=False)  # decisions of an episode at most; None: not known
     env_obs_space: gym.Space | None = None  # what the environment itself returns; None: as obs_space
     layers: tuple[str, ...] = field(default=(), compare=False)  # see `sf.envs.wrappers.layers`
@@ -149,15 +150,6 @@ class CuttableGroup(EnvGroup, Protocol):
         """Begin the next episode of this environment with the next step: the action of that step is ignored (not valid,
         reward 0), and its observation is the first of the new episode. The running episode is in no `Episode`.
         """
-        ...
-
-
-class CurriculumGroup(EnvGroup, Protocol):
-    """A group whose episodes change with how many its environments have had."""
-
-    def go_on_after(self, num_episodes: int) -> None:
-        """Count this many episodes as played by each environment. Called before `reset`, in a resumed run and where
-        environments are made again."""
         ...
 
 

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 
 from sf.envs import CuttableGroup, EnvError, EnvGroup, Episode, ObsRows, ShapedGroup, StepResult, UsageError
+from sf.envs.added.episode_options import EpisodeOptionsGroup, Range
 from sf.envs.errors import ApiError, place_of, summary, traceback_of
 from sf.envs.groups import calls
 from sf.envs.groups.finite import float_keys, require_finite_obs, require_finite_rewards
@@ -91,6 +92,7 @@ class GuardedGroup:
         self._has_worked = False
         self._unreported: dict[_Place, Fault] = {}
         self._reported: set[_Place] = set()
+        self._ranges: dict[int, Mapping[str, Range]] = {}  # by environment, where they were set
         self.spec = self._group.spec
         self.num_actors = self._group.num_actors
         self._in_episode = np.ones(self.num_actors, bool)  # [N] False: it has left its match, or waits for the next
@@ -151,6 +153,16 @@ class GuardedGroup:
         """See `sf.envs.ShapedGroup`. To be repeated after a fault: all actors have a `first` observation then."""
         cast("ShapedGroup", self._group).set_shaping(actor_idx, weights)
 
+    def set_ranges(self, env_idx: int, ranges: Mapping[str, Range]) -> None:
+        """See `sf.envs.added.episode_options.EpisodeOptionsGroup`. Environments that are made anew keep them."""
+        self._ranges[env_idx] = ranges
+        cast("EpisodeOptionsGroup", self._group).set_ranges(env_idx, ranges)
+
+    @property
+    def option_values(self) -> Sequence[Mapping[str, float]]:
+        """Returns [E] the options that the present episodes began with."""
+        return cast("EpisodeOptionsGroup", self._group).values
+
     def close(self) -> None:
         if self._is_open:
             self._is_open = False
@@ -171,6 +183,8 @@ class GuardedGroup:
                 self._group = self._make(self._attempt)
                 self._is_open = True
                 self._require_as_before()
+                for env_idx, ranges in self._ranges.items():
+                    cast("EpisodeOptionsGroup", self._group).set_ranges(env_idx, ranges)
                 self._group.reset(obs)
                 require_finite_obs(self._env_id, obs, self._float_keys)
             except Exception as error:

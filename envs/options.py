@@ -35,6 +35,11 @@ class SharedOptions:
     gymnasium.wrappers:FlattenObservation, or with arguments '{"gymnasium.wrappers:TimeLimit": {"max_episode_steps":
     100}}'. YAML files and Python may use mappings."""
 
+    env_options: str = field(default="{}", metadata=AS_JSON)
+    """Options that each episode begins with, as a JSON object, for environments that declare them as `schedulable`:
+    '{"size": 16}', or a range to draw from for each episode, '{"size": [5, 16]}'. --anneal env.NAME changes them during
+    training. YAML files and Python may use a mapping."""
+
     strict_spaces: bool = False
     """Treat an observation outside the bounds of its Box as an error, checked at every step. false: check one
     observation in 127, report it once, and train on."""
@@ -51,6 +56,7 @@ class SharedOptions:
             raise UsageError(f"env_frameskip is {self.env_frameskip}: it must be at most {_MOST_FRAMES} frames a step")
         self.kwargs  # noqa: B018  a wrong JSON is reported at once
         self.wrappers  # noqa: B018
+        self.option_ranges  # noqa: B018
 
     @property
     def kwargs(self) -> dict:
@@ -62,6 +68,25 @@ class SharedOptions:
         if not isinstance(parsed, dict):
             raise UsageError(f"env_kwargs is {self.env_kwargs}: it must be a JSON object, '{{\"name\": value}}'")
         return parsed
+
+    @property
+    def option_ranges(self) -> dict[str, tuple[float, float]]:
+        """`env_options` as ranges. Raises UsageError where it is no JSON object of numbers and pairs of numbers."""
+        try:
+            given = json.loads(self.env_options)
+        except json.JSONDecodeError as error:
+            raise UsageError(f"env_options is not JSON ({error}): write it as '{{\"name\": value}}'") from None
+        found = {}
+        for name, value in given.items() if isinstance(given, dict) else [("", given)]:
+            ends = value if isinstance(value, list) else [value, value]
+            are_numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
+            if not name or not are_numbers or len(ends) != 2 or ends[0] > ends[1]:
+                raise UsageError(
+                    f"env_options is {self.env_options}: it must be a JSON object of names to numbers, or to the "
+                    "lowest and the highest number of a range, such as '{\"size\": [5, 16]}'"
+                )
+            found[name] = (ends[0], ends[1])
+        return found
 
     @property
     def wrappers(self) -> tuple[NamedWrapper, ...]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sf.envs.added.agent_index import IndexedGroup, is_shown, with_index
+from sf.envs.added.episode_options import EpisodeOptionsGroup, require_options
 from sf.envs.atari.family import ATARI
 from sf.envs.custom.given import GIVEN, give, importable_name, require_factory
 from sf.envs.custom.module import MODULE
@@ -67,6 +68,7 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
     with keep_working_directory(), keep_default_dtype(), keep_standard_streams(), call_of(env_id, "its set-up"):
         spec = with_teams(env_id, _entry(env_id, options).describe(env_id, options), options)
         require_teams_for_rewards(env_id, spec, options)
+        require_options(env_id, spec, options.option_ranges, "env_options")
     return with_index(spec) if is_shown(env_id, spec, options) else spec
 
 
@@ -88,7 +90,7 @@ def make_group(
     with call_of(env_id, "its set-up"):
         make = _entry(env_id, options).make_group
         group = make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx, core=core)
-        return _as_asked(env_id, group, options)
+        return _as_asked(env_id, group, options, seed, first_env_idx)
 
 
 def make_rendered_group(
@@ -103,13 +105,16 @@ def make_rendered_group(
         if make is None:
             raise UsageError(f"env {env_id!r} cannot be drawn: give it, or its family, a make_rendered_group")
         group = make(env_id, num_envs, options, seed=seed, first_env_idx=first_env_idx)
-        return _as_asked(env_id, group, options)
+        return _as_asked(env_id, group, options, seed, first_env_idx)
 
 
-def _as_asked(env_id: str, group: Any, options: EnvOptions) -> Any:
-    """Returns the group with the teams and the index of agents that the options ask for."""
+def _as_asked(env_id: str, group: Any, options: EnvOptions, *seed: int) -> Any:
+    """Returns the group with the teams, the index of agents and the options of episodes that are asked for."""
     if options.teams is not None:
         group.spec = with_teams(env_id, group.spec, options)
+    if options.option_ranges:
+        require_options(env_id, group.spec, options.option_ranges, "env_options")
+        group = EpisodeOptionsGroup(group, options.option_ranges, seed)
     return IndexedGroup(group) if is_shown(env_id, group.spec, options) else group
 
 
@@ -174,13 +179,7 @@ def kwargs_against(env_id: str, name: str) -> Mapping[str, Any] | None:
 def as_evaluated(env_id: str, options: EnvOptions) -> EnvOptions:
     """`options` without what is for training alone: see `Family.training_aids`."""
     family = _first_asked(env_id)
-    if family is None:
-        return options
-    flags = {name: value for name, value in _flags_for_training(family).items() if getattr(options, name) != value}
-    kwargs = options.kwargs
-    if kwargs.keys() & set(family.training_aids):
-        flags["env_kwargs"] = json.dumps({k: v for k, v in kwargs.items() if k not in family.training_aids})
-    return dataclasses.replace(options, **flags) if flags else options
+    return options if family is None else dataclasses.replace(options, **_flags_for_training(family))
 
 
 def flags_for_training() -> set[str]:

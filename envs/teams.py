@@ -42,6 +42,9 @@ class TeamOptions:
     """Subtract the mean reward of the other teams from what an agent is trained on, after share_reward or
     team_spirit."""
 
+    ANNEALED = ("team_spirit",)
+    """Fields that --anneal may change."""
+
     def check(self) -> None:
         """Raises UsageError for a value that cannot be."""
         if isinstance(self.share_reward, bool):

@@ -56,7 +56,10 @@ PAIRS = {
         "-",
     ),
     "12 agents: two kinds / one with the spaces of both": Pair(
-        "--num_workers 2", "--env kinds:OneKind", "--env kinds:TwoKinds", "sf", "0.95"
+        "--num_workers 2 --show_agent true", "--env kinds:OneKind", "--env kinds:TwoKinds", "sf", "0.95"
+    ),
+    "12 agents: two kinds / one, padded, which is told nothing": Pair(
+        "--num_workers 2", "--env kinds:Padded", "--env kinds:TwoKinds", "sf", "-"
     ),
     "MAgent battle, 162 agents, memory: critic team / own": Pair(
         "--env magent2.environments.battle_v4:parallel_env --num_workers 2 --num_envs_per_worker 2",

@@ -15,7 +15,7 @@ import numpy as np
 
 from sf.envs.added.clock import CENTRAL_STATE
 from sf.envs.errors import UsageError
-from sf.envs.group import CuttableGroup, EnvGroup, EnvSpec, Episode, ObsRows, ShapedGroup, StepResult
+from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, StepResult
 
 
 class StateShare(gym.spaces.Box):
@@ -66,14 +66,17 @@ def with_central_state(spec: EnvSpec, env_id: str) -> EnvSpec:
 
 
 class CentralStateGroup:
-    """A group of environments whose states are among the observations."""
+    """A group of environments whose states are among the observations. It has all else that the group has."""
 
-    def __init__(self, group: EnvGroup, env_id: str) -> None:
-        self._group = cast("StatefulGroup", group)
+    def __init__(self, group: Any, env_id: str) -> None:
+        self._group: StatefulGroup = group
         self._env_id = env_id
         self.spec = with_central_state(group.spec, env_id)
         self.num_actors = group.num_actors
         self._share = cast("StateShare", self.spec.obs_space[CENTRAL_STATE])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._group, name)
 
     def reset(self, obs: ObsRows) -> None:
         self._group.reset(obs)
@@ -83,15 +86,6 @@ class CentralStateGroup:
         episodes = self._group.step(discrete, continuous, obs, result)
         self._write(obs[CENTRAL_STATE])
         return episodes
-
-    def cut(self, env_idx: int) -> None:
-        cast("CuttableGroup", self._group).cut(env_idx)
-
-    def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
-        cast("ShapedGroup", self._group).set_shaping(actor_idx, weights)
-
-    def close(self) -> None:
-        self._group.close()
 
     def _write(self, rows: Sequence[np.ndarray]) -> None:
         num_agents, whole = self._share.num_agents, self._share.whole

@@ -7,12 +7,12 @@ A truncated episode that counts as ended has a value that depends on the time, w
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 
-from sf.envs.group import CuttableGroup, EnvGroup, EnvSpec, Episode, ObsRows, ShapedGroup, StepResult
+from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, StepResult
 
 CLOCK = "critic_clock"
 """The name of the observation: [1] float32, 0 in the first step of an episode."""
@@ -31,14 +31,17 @@ def with_clock(spec: EnvSpec) -> EnvSpec:
 
 
 class ClockedGroup:
-    """A group of environments whose actors' steps are counted."""
+    """A group of environments whose actors' steps are counted. It has all else that the group has."""
 
-    def __init__(self, group: EnvGroup) -> None:
-        self._group = group
+    def __init__(self, group: Any) -> None:
+        self._group: EnvGroup = group
         self._steps_of_late_first = getattr(group, "steps_of_late_first", np.zeros(group.num_actors))
         self.spec = with_clock(group.spec)
         self.num_actors = group.num_actors
         self._steps = np.zeros(group.num_actors, np.float32)  # [N]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._group, name)
 
     def reset(self, obs: ObsRows) -> None:
         self._group.reset(obs)
@@ -53,15 +56,6 @@ class ClockedGroup:
         self._steps[is_late] = self._steps_of_late_first[is_late]
         self._write(obs)
         return episodes
-
-    def cut(self, env_idx: int) -> None:
-        cast("CuttableGroup", self._group).cut(env_idx)
-
-    def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
-        cast("ShapedGroup", self._group).set_shaping(actor_idx, weights)
-
-    def close(self) -> None:
-        self._group.close()
 
     def _write(self, obs: ObsRows) -> None:
         for row, steps in zip(obs[CLOCK], self._steps, strict=True):

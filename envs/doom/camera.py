@@ -7,7 +7,7 @@ fourth pixel of what is filmed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple, SupportsInt
 
@@ -139,6 +139,9 @@ class FilmedGame(Game):
 
     def set_shaping(self, agent_idx: int, weights: Sequence[float]) -> None:
         self._played.set_shaping(agent_idx, weights)
+
+    def set_options(self, values: Mapping[str, float]) -> None:
+        self._played.set_options(values)
 
     def episodes(self, first_actor_idx: int) -> list[Episode]:
         return self._played.episodes(first_actor_idx)

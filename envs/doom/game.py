@@ -40,6 +40,10 @@ class Game(Protocol):
 
     def set_shaping(self, agent_idx: int, weights: Sequence[float]) -> None: ...
 
+    def set_options(self, values: Mapping[str, float]) -> None:
+        """Let the next episodes begin with these values. Only matches have options."""
+        return
+
     def episodes(self, first_actor_idx: int) -> list[Episode]:
         """Returns the episode that has just ended, one record for each agent. Call it before `reset`."""
         ...

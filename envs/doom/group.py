@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -15,7 +15,7 @@ from sf.envs.doom.controls import FULL_HEADS, MEASUREMENTS, Head, spaces
 from sf.envs.doom.game import DoomEnv, Game, Rows
 from sf.envs.doom.matches.match import Match
 from sf.envs.doom.matches.stand_ins import BOTS, MatchWithStandIns
-from sf.envs.doom.matches.tasks import FRAMESKIP, MATCHES, TICS_PER_S, match_setup
+from sf.envs.doom.matches.tasks import FRAMESKIP, MATCHES, TICS_PER_S, match_setup, schedulable
 from sf.envs.doom.scenarios import SCENARIOS, config_path, find_scenario, remark_on_ignored
 from sf.envs.group import EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
 from sf.envs.options import EnvOptions
@@ -37,7 +37,7 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
         obs_space, action_space = spaces(heads, MEASUREMENTS)
         num_agents, frameskip, weights = setup.num_agents, FRAMESKIP, setup.shaping.weights
         limit: int | None = setup.time_limit
-        teams = setup.teams
+        teams, options_of_matches = setup.teams, schedulable(setup)
     else:
         config_path(env_id)
         scenario = find_scenario(env_id)
@@ -45,7 +45,7 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
         obs_space, action_space = spaces(heads, scenario.measurements, scenario.buffers)
         num_agents, frameskip, weights = 1, scenario.frameskip, scenario.shaping.weights
         limit = None  # the engine knows it
-        teams = ()
+        teams, options_of_matches = (), {}
     frameskip = options.env_frameskip or frameskip
     return EnvSpec(
         obs_space,
@@ -58,6 +58,7 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
         action_names=tuple(head.names for head in heads),
         bots=BOTS if num_agents > 1 and not teams else {},
         teams=teams,
+        schedulable=options_of_matches,
     )
 
 
@@ -155,6 +156,9 @@ class DoomGroup:
 
     def cut(self, env_idx: int) -> None:
         self._needs_reset[env_idx] = True
+
+    def set_options(self, env_idx: int, values: Mapping[str, float]) -> None:
+        self._games[env_idx].set_options(values)
 
     def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
         env_idx, agent_idx = divmod(actor_idx, self.spec.num_agents)

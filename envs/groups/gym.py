@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from sf.envs.added.episode_options import declared_options, tell_options
 from sf.envs.errors import UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult, finished_episode
 from sf.envs.groups import calls
@@ -29,7 +30,8 @@ class GymGroup:
     step becomes `Episode.stats`, see `sf.envs.group.finished_episode`.
 
     One with a method `set_shaping(weights)`, itself or a wrapper of it, has shaped rewards: its attribute `shaping`, a
-    mapping, names their weights. Then this is an `sf.envs.group.ShapedGroup`.
+    mapping, names their weights. Then this is an `sf.envs.group.ShapedGroup`. One with options for its episodes is an
+    `sf.envs.added.episode_options.ScheduledGroup`.
     """
 
     def __init__(
@@ -73,7 +75,9 @@ class GymGroup:
             env_obs_space=self._writer.env_space,
             layers=layers(self._envs[0]),
             action_names=action_names(self._envs[0], action_space),
+            schedulable=declared_options(env_id, self._envs[0]),
         )
+        self._options: list[Mapping[str, float]] = [{} for _ in envs]  # of the next episodes
         self.num_actors = len(envs)
         self._seeds = [env_seed(seed, first_env_idx + n) for n in range(len(envs))]
         self._needs_reset = [False] * len(envs)  # truncated by the previous step
@@ -122,6 +126,9 @@ class GymGroup:
         by_name = dict(zip(self._shaping_names, weights.tolist(), strict=True))
         self._envs[actor_idx].get_wrapper_attr("set_shaping")(by_name)
 
+    def set_options(self, env_idx: int, values: Mapping[str, float]) -> None:
+        self._options[env_idx] = values
+
     def close(self) -> None:
         while self._envs:
             calls.close(self._env_id, self._envs.pop())
@@ -142,6 +149,8 @@ class GymGroup:
         return obs, total, terminated, truncated, info
 
     def _start_episode(self, n: int, obs: ObsRows, seed: int | None = None) -> None:
+        if self._options[n]:
+            tell_options(self._env_id, self._envs[n], self._options[n])
         first_obs = calls.reset(self._env_id, self._envs[n], seed=seed)
         self._writer.write(first_obs, obs, n)
         self._needs_reset[n] = False

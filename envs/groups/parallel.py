@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import gymnasium as gym
 import numpy as np
 
+from sf.envs.added.episode_options import declared_options, tell_options
 from sf.envs.errors import ApiError, UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult, finished_episode
 from sf.envs.groups import calls
@@ -109,7 +110,9 @@ class ParallelGroup:
             teams=teams_of_package(self._envs[0], names),
             kinds=spaces.numbers,
             own_spaces=spaces.own,
+            schedulable=declared_options(env_id, self._envs[0]),
         )
+        self._options: list[Mapping[str, float]] = [{} for _ in envs]  # of the next matches
         self.num_actors = len(envs) * len(self._agents)
         self._seeds = [env_seed(seed, first_env_idx + m) for m in range(len(envs))]
         self._playing: list[dict[Any, int]] = [{} for _ in envs]  # of each match: agents that act next, with their n
@@ -142,6 +145,9 @@ class ParallelGroup:
 
     def cut(self, env_idx: int) -> None:
         self._playing[env_idx] = {}
+
+    def set_options(self, env_idx: int, values: Mapping[str, float]) -> None:
+        self._options[env_idx] = values
 
     def close(self) -> None:
         while self._envs:
@@ -204,6 +210,8 @@ class ParallelGroup:
 
     def _start_match(self, m: int, obs: ObsRows, seed: int | None = None) -> list[int]:
         """Returns the actors whose episodes begin."""
+        if self._options[m]:
+            tell_options(self._env_id, self._envs[m], self._options[m])
         first_obs = calls.reset(self._env_id, self._envs[m], seed=seed)
         playing = self._playing[m] = self._who_plays(m)
         if not playing:

@@ -21,6 +21,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+from sf.envs.added.episode_options import declared_options, tell_options
 from sf.envs.errors import ApiError, UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult, finished_episode
 from sf.envs.groups import calls
@@ -90,6 +91,7 @@ class VectorGroup:
             has_own_time_limit=has_own_time_limit(env),
             env_obs_space=self._writer.env_space,
             layers=layers(env),
+            schedulable=declared_options(env_id, env),
         )
         self.num_actors = env.num_envs
         self._unchosen = np.zeros(self.num_actors, bool)  # the next action is ignored: a reset is pending
@@ -149,6 +151,9 @@ class VectorGroup:
                 self._writer.write(final[n], obs, int(n))
             self._unchosen = result.truncated.copy()
         return episodes
+
+    def set_options(self, env_idx: int, values: Mapping[str, float]) -> None:
+        tell_options(self._env_id, self._env, values, env_idx)
 
     def close(self) -> None:
         calls.close(self._env_id, self._env)

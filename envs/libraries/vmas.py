@@ -179,6 +179,9 @@ class VmasGroup:
     def cut(self, env_idx: int) -> None:
         self._group.cut(env_idx)
 
+    def set_options(self, env_idx: int, values: Mapping[str, float]) -> None:
+        self._group.set_options(env_idx, values)
+
     def close(self) -> None:
         self._group.close()
 

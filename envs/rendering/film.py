@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
+from sf.envs.added.episode_options import ScheduledGroup
 from sf.envs.group import EnvGroup, Episode, ObsRows, StepResult
 
 
@@ -83,6 +84,9 @@ class FilmedGroup:
 
     def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
         return self._group.step(discrete, continuous, obs, result)
+
+    def set_options(self, env_idx: int, values: Mapping[str, float]) -> None:
+        cast("ScheduledGroup", self._group).set_options(env_idx, values)
 
     def close(self) -> None:
         self._group.close()

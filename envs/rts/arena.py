@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from sf.envs.rts.picture import ArenaCamera
 
 _LARGEST_SEED = 2**64 - 1
-LONGEST_HELP = 1000  # ticks that the AI plays at the beginning of an episode, where there is a curriculum
+HELP = "help"
+"""The option of an episode that says for how many ticks at most the AI plays in the place of the player."""
+MOST_HELP = 1000
 
 
 class Arena:
@@ -66,7 +68,7 @@ class Arena:
         self.num_players = num_players
         self._rngs = [random.Random(seed) for seed in seeds]
         self._is_seeded = False  # by `seed`
-        self._num_begun = [0] * len(seeds)
+        self._help = [0] * len(seeds)
         self._opponents = [""] * len(seeds)
         self._recorders = [Recorder(settings, num_players) for _ in seeds] if settings.replays else []
         shape = (len(seeds), num_players)
@@ -77,9 +79,10 @@ class Arena:
         self.planes = self._now if settings.history == 1 else np.zeros((*shape, history, side, side), np.int8)
         self.masks = np.zeros((*shape, sum(self.controls.head_sizes) if self.controls.has_mask else 0), np.int8)
 
-    def go_on_after(self, num_episodes: int) -> None:
-        """Count this many episodes as played by each game, for the curriculum."""
-        self._num_begun = [num_episodes] * len(self._num_begun)
+    def set_help(self, g: int, ticks: int) -> None:
+        """Let the AI play up to this many ticks at the beginning of the next episodes of a game, in the place of the
+        player: how many is drawn, from 0 on (ELF, Tian et al. 2017, section 5)."""
+        self._help[g] = ticks
 
     def begin_seeded(self, seed: int | None) -> None:
         """Begin all games anew, all with this seed. Without one, random numbers go on, at first from a random one.
@@ -109,9 +112,8 @@ class Arena:
         for g in np.flatnonzero(which).tolist():
             if self.num_players == 1:
                 self._draw_opponent(g)
-            helped[g] = self._rngs[g].randint(0, self._longest_help(g))
-            self._num_begun[g] += 1
-        helpers = np.array([opponent or "nobody" for opponent in self._opponents])  # in a curriculum, of player 0
+            helped[g] = self._rngs[g].randint(0, self._help[g])
+        helpers = np.array([opponent or "nobody" for opponent in self._opponents])  # in the place of player 0
         for helper in set(helpers[which].tolist()):
             self.games.begin(which & (helpers == helper), helped, helper)
         while (ended := which & (self.games.winner != NOBODY)).any():  # while the AI still played
@@ -224,11 +226,6 @@ class Arena:
     def _draw_opponent(self, g: int) -> None:
         self._opponents[g] = self._rngs[g].choices(list(self._mixture), list(self._mixture.values()))[0]
         self.games.set_ai(g, 1, self._opponents[g])
-
-    def _longest_help(self, g: int) -> int:
-        if not self.settings.curriculum or self.num_players > 1:
-            return 0
-        return int(LONGEST_HELP * max(0.0, 1.0 - self._num_begun[g] / self.settings.curriculum))
 
 
 def _require_folder(folder: Path) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 
 from sf.envs.errors import UsageError
 from sf.envs.field_types import require
-from sf.envs.rts.arena import Arena
+from sf.envs.rts.arena import HELP, MOST_HELP, Arena
 from sf.envs.rts.engine.units import UNITS, Unit
 from sf.envs.rts.picture import PICTURES_PER_S, Painter
-from sf.envs.rts.settings import settings
+from sf.envs.rts.settings import OPPONENTS, settings
 
 try:
     from pettingzoo import ParallelEnv as _ParallelEnv
@@ -50,7 +50,12 @@ class RtsEnv(gym.Env):
         self.observation_space = self._arena.controls.obs_space(self._arena.settings)
         self.action_space = self._arena.controls.action_space()
         self.action_names = self._arena.controls.action_names
+        self.schedulable = {HELP: (0, MOST_HELP)} if OPPONENTS[game] else {}
         self._painter = Painter(self._arena.games, 0)
+
+    def set_options(self, values: Mapping[str, float]) -> None:
+        """See `sf.envs.added.episode_options`."""
+        self._arena.set_help(0, int(values[HELP]))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         self._arena.begin_seeded(seed)
@@ -83,7 +88,7 @@ class RtsEnv(gym.Env):
 
 class RtsParallelEnv(_ParallelEnv):
     """A game of `game`, mini or flag, in which both players are asked at once. Further keywords are fields
-    of `sf.envs.rts.settings.Settings`, but those for one player against an AI: `opponent` and `curriculum`.
+    of `sf.envs.rts.settings.Settings`, but `opponent`, which is for one player.
     """
 
     metadata: ClassVar[dict[str, Any]] = {**RtsEnv.metadata, "name": "rts_v0", "is_parallelizable": True}

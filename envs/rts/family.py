@@ -37,6 +37,5 @@ RTS = Family(
     package="numba",
     install=INSTALL,
     against=lambda name: {"opponent": name.lower()},  # the settings refuse a wrong name
-    training_aids=("curriculum",),
     writes_files=("replays",),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import gymnasium as gym
 import numpy as np
 
@@ -10,7 +12,7 @@ from sf.envs.field_types import require
 from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.film import FilmedGroup
-from sf.envs.rts.arena import Arena
+from sf.envs.rts.arena import HELP, MOST_HELP, Arena
 from sf.envs.rts.controls import OBSERVATION
 from sf.envs.rts.games import command_of
 from sf.envs.rts.picture import PICTURES_PER_S, ArenaCamera
@@ -73,7 +75,7 @@ class RtsGroup:
             frameskip=self._skip,
             action_names=controls.names_of_heads(),
             bots={name: command_of(name) for name in bots},
-            has_curriculum=arena.settings.curriculum > 0,
+            schedulable={HELP: (0, MOST_HELP)} if arena.num_players == 1 and OPPONENTS[arena.settings.game] else {},
             teams=tuple(range(arena.num_players)) if arena.num_players > 1 else (),
         )
         self.num_actors = arena.games.num * arena.num_players
@@ -82,9 +84,9 @@ class RtsGroup:
         self._num_steps = np.zeros(arena.games.num, np.int64)
         self._began_at = np.zeros(arena.games.num, np.int64)  # tick
 
-    def go_on_after(self, num_episodes: int) -> None:
-        """See `sf.envs.group.CurriculumGroup`."""
-        self.arena.go_on_after(num_episodes)
+    def set_options(self, env_idx: int, values: Mapping[str, float]) -> None:
+        """See `sf.envs.added.episode_options.ScheduledGroup`."""
+        self.arena.set_help(env_idx, int(values[HELP]))
 
     def reset(self, obs: ObsRows) -> None:
         self.arena.begin(np.ones(self.arena.games.num, bool))

@@ -20,7 +20,6 @@ _LIMITS = {
     "frame_skip": (1, MOST_TICKS),
     "opponent_frame_skip": (1, MOST_TICKS),
     "history": (1, 64),
-    "curriculum": (0, 10**9),
     "max_ticks": (1, MOST_TICKS),
     "size": (16, 256),
     "room": (16, 4096),
@@ -30,7 +29,6 @@ _LIMITS = {
 _OF_TOWER = {
     "actions": ("global", "there is one kind of unit to command"),
     "opponent_frame_skip": (50, "nobody commands"),
-    "curriculum": (0, "no AI could help"),
     "size": (20, "the maze has a size of 20"),
 }
 _LARGEST_SHARE = 1e9
@@ -58,10 +56,6 @@ class Settings:
 
     history: int = 1
     """How many observations are shown at once, the newest first."""
-
-    curriculum: int = 0
-    """For this many episodes of each environment the AI plays the first k ticks of an episode, k uniform from 0 to a
-    number that falls from 1000 to 0. 0: it never does."""
 
     max_ticks: int | None = None
     """A game that lasts longer is a draw. Default: 6000."""
@@ -146,9 +140,9 @@ def settings(game: str, kwargs: Mapping[str, Any], where: str, num_players: int 
     wrong = [name for name in kwargs if name not in names]
     if wrong:
         raise UsageError(f"{where}: {wrong[0]!r} is unknown; the settings are {', '.join(names)}")
-    if num_players == 2 and (alone := {"opponent", "curriculum"} & kwargs.keys()):
+    if num_players == 2 and "opponent" in kwargs:
         raise UsageError(
-            f"{where}: {min(alone)} is for one player against an AI: leave it out, or take a game of one player"
+            f"{where}: opponent is for one player against an AI: leave it out, or take a game of one player"
         )
     try:
         return Settings(game=game, **kwargs)

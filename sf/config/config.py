@@ -8,6 +8,7 @@ rule is a ValueError that begins with the flag and its value, and says what to c
 from __future__ import annotations
 
 import dataclasses
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,9 +20,11 @@ from sf.config.flags.population import PopulationConfig
 from sf.config.flags.run import RanksConfig, RunConfig, SupervisionConfig
 from sf.config.flags.sampler import SamplerConfig
 from sf.config.flags.watch import WatchConfig
+from sf.config.schedules import ENV, final_options, parse
 from sf.envs.errors import UsageError
 from sf.envs.field_types import check_fields, checked, require
 from sf.envs.options import EnvOptions
+from sf.envs.registry import as_evaluated
 
 _LARGEST = {int: 2**63 - 1, float: 3.4e38}  # of 64 bits, and of float32
 
@@ -89,6 +92,7 @@ class Config:
             f"past_share is {self.players.past_share}: synchronous training is against the present alone, so leave "
             "async_rl true",
         )
+        self._require_that_schedules_can_be()
         require(
             not (self.population.with_pbt and self.learner.lr_schedule == "kl_adaptive"),
             "lr_schedule is kl_adaptive: with_pbt changes the learning rate itself, so take constant, linear or cosine",
@@ -128,6 +132,46 @@ class Config:
                 not self.run.serial or not value or value == allowed,
                 f"{name} is {value}: --serial true runs everything in one process, so set --{name} {allowed}",
             )
+
+    def _require_that_schedules_can_be(self) -> None:
+        """Refuses schedules of flags that have none, of values that cannot be, or beside another of the same flag."""
+        learner = self.learner
+        parts: tuple[Any, ...] = (learner, self.players, self.environment)
+        owners = {name: part for part in parts for name in part.ANNEALED}
+        other_schedules: dict[str, dict[str, tuple[Any, Any]]] = {  # flags with their values, and those without one
+            "learning_rate": {"lr_schedule": (learner.lr_schedule, "constant")},
+            "exploration_loss_coeff": {
+                "exploration_loss_coeff_final": (learner.exploration_loss_coeff_final, None),
+                "exploration_loss_coeff_extra": (learner.exploration_loss_coeff_extra, 0.0),
+            },
+        }
+        for schedule in parse(self.run.anneal):
+            name = schedule.name
+            if name.startswith(ENV):
+                continue  # the environment says what it can be
+            known = ", ".join(owners)
+            require(name in owners, f"anneal names {name}: it may be {ENV}OPTION of the environment, or one of {known}")
+            for value in (schedule.start, schedule.end):
+                dataclasses.replace(owners[name], **{name: value})  # says what is wrong with it
+            for flag, (given, none) in other_schedules.get(name, {}).items():
+                require(given == none, f"anneal names {name}, and {flag} is {given}: leave one of both out ({none})")
+            require(
+                name != "past_share" or self.players.with_players,
+                "anneal names past_share, and past_share is 0: set --past_share, too, so that the run has a pool",
+            )
+            require(
+                not self.population.with_pbt or owners[name] is not learner,
+                f"anneal names {name}, and with_pbt mutates it: leave one of both out",
+            )
+
+    @property
+    def evaluated_environment(self) -> EnvOptions:
+        """The options of the environment in evaluations: without aids of training, at the last values of `anneal`."""
+        options = as_evaluated(self.run.env, self.environment)
+        final = final_options(parse(self.run.anneal))
+        if not final:
+            return options
+        return dataclasses.replace(options, env_options=json.dumps({**options.option_ranges, **final}))
 
     def _require_that_numbers_fit(self) -> None:
         """Counters, tensors and queues hold no larger ones."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,8 +25,13 @@ BEFORE_THE_FLAG: Mapping[str, Any] = {
 
 def as_today(flags: Mapping[str, Any]) -> dict[str, Any]:
     """Returns saved flags with the values that this version writes in place of earlier ones that mean the same."""
-    shared = flags.get("share_reward")
-    return {**flags, "share_reward": SHARED_BEFORE[shared]} if isinstance(shared, bool) else dict(flags)
+    today, shared = dict(flags), flags.get("share_reward")
+    if isinstance(shared, bool):
+        today["share_reward"] = SHARED_BEFORE[shared]
+    kwargs = json.loads(flags.get("env_kwargs", "{}")) if str(flags.get("env")).startswith("rts_") else {}
+    if kwargs.pop("curriculum", None) is not None:  # help that fell with the episodes, as `--anneal env.help` says now
+        today["env_kwargs"] = json.dumps(kwargs)
+    return today
 
 
 def env_before(saved: Mapping[str, Any]) -> dict[str, Any]:

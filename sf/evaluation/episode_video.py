@@ -107,5 +107,5 @@ def film(
 
 def _make_group(config: Config, num_envs: int) -> RenderedGroup:
     seed = env_seed(config.run.seed, _SEED_KEY)
-    options = envs.as_evaluated(config.run.env, config.environment)
+    options = config.evaluated_environment
     return envs.make_rendered_group(config.run.env, num_envs, options, seed=seed, first_env_idx=0)

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sf.config import Config
-from sf.envs import as_evaluated
 from sf.envs.custom.given import GivenEnv
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
@@ -146,7 +145,7 @@ def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:
     num_envs = min(config.evaluation.eval_num_envs, len(lineups))
     seed = env_seed(config.run.seed, _SEED_KEY)
     seed_process(seed)
-    options = as_evaluated(config.run.env, config.environment)
+    options = config.evaluated_environment
     group = guarded_group(config.run.env, options, seed, range(num_envs), core=None)
     try:
         args.counters.working()

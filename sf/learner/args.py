@@ -14,6 +14,7 @@ from sf.ranks.place import Place
 from sf.shared.counters import CounterRow
 from sf.shared.recovery import RecoveryMemory
 from sf.shared.recurrent_states import RecurrentStates
+from sf.shared.scheduled import Scheduled
 from sf.shared.slots import LearnerSlots
 from sf.shared.weights import SharedWeightsSpec
 from sf.system.processes.stopping import StopFlag
@@ -67,6 +68,7 @@ class LearnerArgs:
     milestones: Path  # where checkpoints are kept for good
     target_env_steps: int | None  # to end by itself; None where the parent ends the run
     end: EndOfRun  # for schedules
+    scheduled: Scheduled | None  # what `--anneal` changes
     recoveries: tuple[RecoveryMemory, ...]  # of all policies
     orders: Connection  # decisions of the parent over the population, see sf.learner.orders
     hyperparameters: dict[str, float]  # that differ from the configuration

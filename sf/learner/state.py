@@ -13,6 +13,7 @@ from sf.learner.args import LearnerArgs
 from sf.learner.checkpoints.content import Origin, make_checkpoint, origin
 from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.gradients.workers import GradientWorkers
+from sf.learner.schedules import Annealing
 from sf.learner.update import Updater
 from sf.ranks.ranks import ALONE, Ranks
 from sf.shared.weights import SharedWeights
@@ -72,6 +73,10 @@ class LearnerState:
             torch.manual_seed(args.config.run.seed + args.policy_id + begins_from.env_steps)
         if published_version > self.updater.version:  # versions only grow: lag is a difference of them
             self.updater.version = published_version + 1
+        self.annealing: Annealing | None = None
+        if args.scheduled is not None:
+            self.annealing = Annealing(args.scheduled, args.policy_id, args.config.run.stats_avg, ranks)
+            self.annealing.load(begins_from.annealing)
         self.is_resumed = begins_from.saved is not None and args.predecessor_env_steps is None
         self.env_steps = begins_from.env_steps
         self.trained_steps = begins_from.trained_steps
@@ -85,6 +90,8 @@ class LearnerState:
         else:
             self.lost_steps = args.predecessor_env_steps - self.env_steps
             self.env_steps = args.predecessor_env_steps
+        if self.annealing is not None:
+            self.annealing.publish(self.env_steps)
 
     @property
     def seconds(self) -> float:
@@ -132,7 +139,8 @@ class LearnerState:
     def checkpoint(self) -> Checkpoint:
         """Raises FloatingPointError if it holds NaN or Inf."""
         numbers = self.env_steps, self.trained_steps, self.seconds, self.weights_event
-        return make_checkpoint(self.updater, self._args.config, self._args.spec, *numbers)
+        annealing = {} if self.annealing is None else self.annealing.state()
+        return make_checkpoint(self.updater, self._args.config, self._args.spec, *numbers, annealing)
 
     def _new_updater(self) -> Updater:
         updater = new_updater(self._args, self._args.config, self._gradient_workers, self.ranks, self._faster_step)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 import gymnasium as gym
@@ -19,6 +20,7 @@ import torch
 from torch import Tensor
 
 from sf.config import Config
+from sf.config.schedules import Stage
 from sf.envs import ActionSpec
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.symmetries import Symmetry
@@ -28,13 +30,12 @@ from sf.learner.batches.symmetric_images import SymmetricImages
 from sf.learner.checkpoints.tensors import are_finite, load_tensors, never_finite, tensors_of
 from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.gradients.workers import GradientWorkers
-from sf.learner.loss.entropy_term import annealed_bonus
 from sf.learner.loss.iteration import Evaluation, needs_evaluation, prepare
 from sf.learner.loss.masks import has_outcome
-from sf.learner.optimizer import learning_rate
 from sf.learner.optimizer.learning_rate import LearningRate
 from sf.learner.optimizer.optimizer import Optimizer
 from sf.learner.optimizer.step import OptimizerStep
+from sf.learner.schedules import schedules_of_flags
 from sf.learner.training_metrics import SkippedUpdates, TrainingMetrics
 from sf.model.building import build_model
 from sf.model.inference import Flat, num_weights
@@ -84,7 +85,7 @@ class Updater:
         environment, whose trajectories stand side by side in each batch; empty where agents are trained one by one."""
         self._config = config.learner
         self._config_now = self._config  # with what the run's progress has changed
-        self._bonus: float | None = None  # the present weight of the entropy bonus, if it changes
+        self._scheduled: dict[str, float] = {}  # the same by name
         self._has_end = config.run.ends_by_steps or config.run.ends_by_seconds
         self._max_policy_lag = config.sampler.max_policy_lag
         self._device = device
@@ -121,11 +122,18 @@ class Updater:
         """Returns what `OptimizerStep.helper` does."""
         return self._optimizer_step.helper
 
-    def train_iteration(self, batch: Batch, share_done: float, callback: IterationCallback = NO_CALLBACK) -> int:
+    def train_iteration(
+        self,
+        batch: Batch,
+        share_done: float,
+        callback: IterationCallback = NO_CALLBACK,
+        annealed: Mapping[str, float] = MappingProxyType({}),
+    ) -> int:
         """Train `num_epochs` times on the batch, or until the callback says no.
 
-        share_done: of the run before this batch, from 0 to 1, for the schedules. Returns the number of optimiser steps,
-        which may be 0 if the callback has said no.
+        share_done: of the run before this batch, from 0 to 1, for the schedules of flags. annealed: values of fields of
+        LearnerConfig by other schedules, by name. Returns the number of optimiser steps, which may be 0 if the callback
+        has said no.
         """
         # [T, B], as the data arrives. Rows that are not valid may bear the version of another policy.
         lag = torch.where(batch.valid, self.version - batch.policy_version, 0)
@@ -134,14 +142,7 @@ class Updater:
         mask = fresh if acts is None else fresh & has_outcome(acts, batch.terminated, batch.valid)
         # Without the last row, which begins the next trajectory, and without what an absent agent does not see.
         self.model.update_normalizers({key: obs[:-1] for key, obs in batch.obs.items()}, batch.valid)
-        schedule = learning_rate.TO_THE_END.get(self._config.lr_schedule)
-        if schedule is not None:
-            self._learning_rate.set(schedule(self._config.learning_rate, share_done))
-        self._bonus = annealed_bonus(self._config, share_done, self._has_end)
-        if self._bonus is None:
-            self._config_now = self._config
-        else:
-            self._config_now = dataclasses.replace(self._config, exploration_loss_coeff=self._bonus)
+        self._set_schedules(share_done, annealed)
         version_before = self.version
         self._optimizer_step.begin_iteration()
         for part in self._cuts(batch, mask, callback):
@@ -154,7 +155,7 @@ class Updater:
             callback.after_step()
         num_steps = self.version - version_before
         if self._config.lr_schedule == "kl_adaptive" and num_steps == self._config.steps_per_iteration:
-            self._learning_rate.adapt(self._config, share_done, self.metrics, self.model.value_norm)
+            self._learning_rate.adapt(self._config_now, self.metrics, self.model.value_norm)
         self.metrics.add_iteration(
             {
                 "lag_mean": lag.sum() / batch.valid.sum().clamp(min=1),
@@ -165,20 +166,31 @@ class Updater:
         )
         return num_steps
 
+    def _set_schedules(self, share_done: float, annealed: Mapping[str, float]) -> None:
+        stage = Stage(share_done=share_done)
+        of_flags = schedules_of_flags(self._config, self._has_end)
+        self._scheduled = {**{each.name: each.value(stage) for each in of_flags}, **annealed}
+        values: dict[str, Any] = dict(self._scheduled)
+        if "learning_rate" in values:
+            self._learning_rate.set(values.pop("learning_rate"))
+        if "lr_adaptive_max" in values:
+            values["lr_adaptive_max"] = max(values["lr_adaptive_max"], self._config.lr_adaptive_min)
+        self._config_now = dataclasses.replace(self._config, **values) if values else self._config
+
     def _clipped_share(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the share of rewards that `reward_clip` changes; nothing without a bound."""
         bound = self._config.reward_clip
         if not bound:
             return {}
-        is_clipped = batch.valid & ((batch.reward * self._config.reward_scale).abs() > bound)
+        is_clipped = batch.valid & ((batch.reward * self._config_now.reward_scale).abs() > bound)
         return {"clipped_reward_share": is_clipped.sum() / batch.valid.sum().clamp(min=1)}
 
     def pop_metrics(self) -> dict[str, float]:
         """Returns what was measured since the last call, see `TrainingMetrics.pop`, and the present settings."""
         workers = self._optimizer_step.workers
         return {
+            **{name: value for name, value in self._scheduled.items() if name == "exploration_loss_coeff"},
             "learning_rate": self.learning_rate,
-            **({} if self._bonus is None else {"exploration_loss_coeff": self._bonus}),
             "policy_version": float(self.version),
             "skipped_updates": float(self.skipped.total),
             "gradient_share": workers.share if workers is not None else 0.0,
@@ -274,7 +286,7 @@ class Updater:
             return None
         if self._is_central:  # policy workers compute no value: the one that the loss clips around is that of now
             whole = whole._replace(batch=batch.replaced(value=before.value[:-1]))
-        return prepare(self._config, whole, before, has_memory, self._ranks)
+        return prepare(self._config_now, whole, before, has_memory, self._ranks)
 
     def _evaluate_before(self, batch: Batch, callback: IterationCallback) -> Evaluation | None:
         """Evaluate all trajectories in parts as large as a step's. Returns None if the callback says no before one."""

@@ -126,12 +126,17 @@ class Learner:
             state.publish(self.weights)
             self._reports.send(HasWeights(state.weights_event))
         self._pace.begin(busy_since)
-        steps = state.updater.train_iteration(batch, agreed.share_done, self._callback)
-        self._loader.release()
-        self.weights.flush()
+        annealing = state.annealing
+        annealed = {} if annealing is None else annealing.values(config)
+        steps = state.updater.train_iteration(batch, agreed.share_done, self._callback, annealed)
         # Also where the first epoch was cut short: those that an optimiser step has seen.
         env_steps = agreed.env_steps * min(steps, config.num_batches_per_epoch) // config.num_batches_per_epoch
         state.count(env_steps, agreed.lost_steps)
+        if annealing is not None:  # before rollout workers go on
+            annealing.look()
+            annealing.publish(state.env_steps)
+        self._loader.release()
+        self.weights.flush()
         now = time.perf_counter()
         self._last_s = now - busy_since
         _say_if_any(self._pace.end(now))
@@ -273,6 +278,7 @@ def _own_status(
 
 
 def _report(reports: Reports, state: LearnerState, agreement: Agreement) -> None:
-    reports.send(Trained(state.env_steps, state.updater.pop_metrics()))
+    scheduled = {} if state.annealing is None else state.annealing.metrics()
+    reports.send(Trained(state.env_steps, {**scheduled, **state.updater.pop_metrics()}))
     if state.ranks.size > 1:
         reports.send(RankWaits(agreement.pop_wait_shares(), state.pop_lost_steps()))

@@ -31,6 +31,9 @@ class PolicyProgress:
         self._latest = latest
         self._stats_avg = stats_avg
         self._since = float("-inf")  # by time.monotonic(): episodes that began before are those of an earlier self
+        # By time.monotonic(): from when on episodes begin with the last options of the environment. Those before decide
+        # about nothing: they are easier, or harder.
+        self.judged_since = float("-inf")
         self.env_steps = 0  # that its learner has taken
         self.train: dict[str, float] = {}  # the latest metrics of its learner
         self.last_event: PolicyEvent | None = None  # the last decision over its weights
@@ -55,6 +58,11 @@ class PolicyProgress:
         return self._latest.of(self._policy_id, self._since)
 
     @property
+    def judged_episodes(self) -> list[EndedEpisode]:
+        """Returns those of `episodes` that may decide about the policy."""
+        return self._latest.of(self._policy_id, max(self._since, self.judged_since))
+
+    @property
     def has_enough_episodes(self) -> bool:
         """Returns whether there are enough for their mean to be reported."""
         return len(self.episodes) >= enough_episodes(self._stats_avg)
@@ -69,7 +77,7 @@ class PolicyProgress:
 
         Episodes that lack the statistic of the default are judged by whether their match was won, where that is known.
         """
-        episodes = self.episodes
+        episodes = self.judged_episodes
         if len(episodes) < enough_episodes(self._stats_avg):
             return []
         if name == PopulationConfig.pbt_target_objective and not any(name in each.stats for each in episodes):

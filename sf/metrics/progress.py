@@ -104,6 +104,11 @@ class Progress:
     def _num_envs_ready(self) -> int:
         return int(self.counters.arrays["envs"].sum())
 
+    @property
+    def are_judged(self) -> bool:
+        """Returns whether the latest episodes of all policies may decide about them."""
+        return all(len(policy.judged_episodes) == len(policy.episodes) for policy in self.policies)
+
     def slow_start(self, num_per_worker: int) -> str | None:
         """Returns a sentence where the environments take long to start, once."""
         if self._is_start_said or not self.num_envs:

@@ -69,6 +69,7 @@ class Assignment:
         self, rules: AssignmentRules, num_actors: int, rollout: int, rng: np.random.Generator, group_idx: int = 0
     ) -> None:
         self._rules = rules
+        self.past_share = rules.past_share  # of the matches that are drawn from now on
         self._steps_at_least = rules.rollouts_per_draw * rollout
         self._rng = rng
         self._group_idx = group_idx
@@ -131,7 +132,7 @@ class Assignment:
             actors = np.zeros(len(self.policy), bool)
             first = env * self._rules.num_agents
             actors[first : first + self._rules.num_agents] = True
-            is_against_a_player = self._rng.random() < self._rules.past_share
+            is_against_a_player = self._rng.random() < self.past_share
             if is_against_a_player and self._meet_a_player(env, actors):
                 continue
             if not self._rules.targets or not self._meet_an_exploiter(actors):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, cast
+import json
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import gymnasium as gym
 import numpy as np
@@ -13,7 +14,6 @@ from sf.envs import ActionSpec, EnvGroup, EnvOptions, Episode, StepResult, Usage
 from sf.envs.added.central_state import CentralStateGroup
 from sf.envs.added.clock import ADDED_FOR_CRITIC, ClockedGroup
 from sf.envs.custom.given import GivenEnv
-from sf.envs.group import CurriculumGroup
 from sf.envs.guard import Fault, GuardedGroup
 from sf.envs.seeding import env_seed
 from sf.rollout.assignment import Assignment, AssignmentRules
@@ -21,9 +21,11 @@ from sf.rollout.episode_ends import Decorrelation, EndsAtTruncations, truncation
 from sf.rollout.matches import Matches, PlayedMatch, WinRates
 from sf.rollout.recorders import BotActions, EnvSteps, Games, PolicyChanges, Recorder, Shaping, Step
 from sf.rollout.rewards import TeamRewards, matrix_of
+from sf.rollout.scheduled import TEAM_SPIRIT, option_ranges, recorders_of
 from sf.shared.counters import CounterRow
 from sf.shared.requests import WorkerChannel
 from sf.shared.rows import OBS
+from sf.shared.scheduled import Scheduled
 from sf.shared.slots import FULL, WorkerSlots
 from sf.system.arrays import SharedArrays
 
@@ -48,12 +50,12 @@ class RolloutWorkerArgs:
     is_serial: bool  # the run is one process: what an environment raises ends it
     is_synchronous: bool  # see docs/protocols.md
     is_first_start: bool  # of this worker in the run: no other one has died before it
-    resumed_episodes: int  # of each environment in earlier parts of the run, where there is a curriculum
     core: int | None  # pin this process, and the simulators it starts, to that core
     assignment: AssignmentRules
     action_space: gym.Space  # as the run was planned for
     objective: str  # the statistic of episodes that decides a match
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
+    scheduled: Scheduled | None  # what `--anneal` changes
     slots: WorkerSlots
     channel: WorkerChannel
     counters: CounterRow
@@ -176,13 +178,18 @@ class RolloutGroup:
         bootstrap, played = args.bootstrap_truncated, self._played if rules.seats is not None else None
         are_ends = truncations_are_ends(bootstrap, spec)
         matrix = matrix_of(args.options, spec.num_agents, spec.teams)
+        rewards = TeamRewards(np.eye(spec.num_agents) if matrix is None else matrix, rows["reward"])
+        of_schedules: dict[str, Recorder] = {}
+        if args.scheduled is not None:
+            of_schedules = recorders_of(args.scheduled, envs, self._assignment, self.actors, args.options, rewards)
         # With several policies a slot is of use up to the first change of who plays, so cuts would cost more.
         cuts = args.decorrelate and rules.is_fixed and spec.can_cut
         # The order: PolicyChanges draws who plays next, so it stands behind those that read who has played, and before
         # Shaping. WinRates adds a statistic that may decide a match.
         recorders = [
             self._env_steps,
-            TeamRewards(matrix, rows["reward"]) if matrix is not None else None,
+            of_schedules.get(TEAM_SPIRIT),
+            rewards if matrix is not None or TEAM_SPIRIT in of_schedules else None,
             BotActions(rows["discrete"]) if spec.bots else None,
             EndsAtTruncations(args.env, bootstrap, rows["terminated"]) if are_ends else None,
             WinRates(num_agents, policy, rules.sides) if rules.num_policies > 1 and num_agents > 1 else None,
@@ -190,6 +197,7 @@ class RolloutGroup:
             Games(envs.num_actors) if not (rules.is_fixed or rules.draws_by_match) else None,
             PolicyChanges(rows["valid"], self._assignment) if not rules.is_fixed else None,
             Shaping(envs, args.shaping["weights"], policy) if args.shaping is not None else None,
+            *(each for name, each in of_schedules.items() if name != TEAM_SPIRIT),
             Decorrelation(envs.cut, args.num_envs_per_group, num_agents, spec.time_limit, rng) if cuts else None,
         ]
         return [recorder for recorder in recorders if recorder is not None]
@@ -225,19 +233,17 @@ class RolloutGroup:
 
 def _make_envs(args: RolloutWorkerArgs, group_idx: int, attempt: int) -> EnvGroup:
     """attempt: 0 for the first environments of this group in this process, and one more each time they are rebuilt."""
-    key = (*args.seed_key, attempt)
+    key, options = (*args.seed_key, attempt), args.options
+    if args.scheduled is not None and (ranges := option_ranges(args.scheduled, policy_id=0)):
+        options = replace(options, env_options=json.dumps({**options.option_ranges, **ranges}))
     group = envs.make_group(
         args.env,
         args.num_envs_per_group,
-        args.options,
+        options,
         seed=env_seed(args.seed, *key) if any(key) else args.seed,
         first_env_idx=group_idx * args.num_envs_per_group,
         core=args.core,
     )
-    if group.spec.has_curriculum:
-        num_actors = group.num_actors * len(args.channel.groups)
-        num_episodes = args.resumed_episodes + int(args.counters.get("episodes")) // num_actors
-        cast("CurriculumGroup", group).go_on_after(num_episodes)
     if args.with_state:
         group = CentralStateGroup(group, args.env)
     return ClockedGroup(group) if args.with_clock else group

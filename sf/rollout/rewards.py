@@ -6,6 +6,7 @@ The episodes that are reported keep what the environment paid.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -49,8 +50,12 @@ def reward_matrix(
 
 def matrix_of(options: TeamOptions, num_agents: int, teams: Sequence[int]) -> np.ndarray | None:
     """Returns the matrix that the flags ask for, or None where each agent is trained on its own reward."""
-    matrix = reward_matrix(num_agents, teams, options.share_reward, options.team_spirit, options.zero_sum)
+    matrix = _asked(options, teams, num_agents)
     return None if np.array_equal(matrix, np.eye(num_agents)) else matrix
+
+
+def _asked(options: TeamOptions, teams: Sequence[int], num_agents: int) -> np.ndarray:
+    return reward_matrix(num_agents, teams, options.share_reward, options.team_spirit, options.zero_sum)
 
 
 class TeamRewards(Recorder):
@@ -60,10 +65,38 @@ class TeamRewards(Recorder):
     """
 
     def __init__(self, matrix: np.ndarray, reward: np.ndarray) -> None:
-        """matrix: [A, A] of `reward_matrix`. reward: [num_slots, T]."""
-        self._matrix = matrix
+        """matrix: [A, A] of `reward_matrix`, or [N, A], a row for each actor. reward: [num_slots, T]."""
+        self.matrix = matrix
+        self._num_agents = matrix.shape[1]
         self._reward = reward
 
     def after_step(self, step: Step) -> None:
-        paid = step.result.reward.reshape(-1, len(self._matrix)) @ self._matrix.T  # [E, A]
-        self._reward[step.slots, step.t] = np.where(step.result.valid, paid.ravel(), 0.0)
+        paid = step.result.reward.reshape(-1, self._num_agents)  # [E, A]
+        rows = self.matrix.reshape(-1, self._num_agents, self._num_agents)  # [E or 1, A, A]
+        shared = (rows @ paid[:, :, None]).ravel()  # [N]
+        self._reward[step.slots, step.t] = np.where(step.result.valid, shared, 0.0)
+
+
+class TeamSpirit(Recorder):
+    """Keeps `TeamRewards` at the team spirit that the schedule of each policy has."""
+
+    def __init__(
+        self, rewards: TeamRewards, options: TeamOptions, teams: Sequence[int], spirits: np.ndarray, policy: np.ndarray
+    ) -> None:
+        """teams: [A]. spirits: [P] of the policies, a view. policy: [N] of `Assignment`."""
+        self._rewards, self._options, self._teams = rewards, options, teams
+        self._spirits, self._policy = spirits, policy
+        self._agents = np.arange(len(policy)) % len(teams)  # [N]
+
+    def begin_rollout(self, slots: np.ndarray) -> None:
+        self._set()
+
+    def after_step(self, step: Step) -> None:
+        if len(self._spirits) > 1 and step.begins.any():
+            self._set()
+
+    def _set(self) -> None:
+        now = [replace(self._options, team_spirit=spirit) for spirit in self._spirits.tolist()]
+        of_policies = np.stack([_asked(each, self._teams, len(self._teams)) for each in now])  # [P, A, A]
+        policy = np.minimum(self._policy, len(of_policies) - 1)
+        self._rewards.matrix = of_policies[policy, self._agents]

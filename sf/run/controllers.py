@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -42,14 +44,27 @@ class Controllers:
             self.population = Population(plan.config, plan.spec, memory.run_dir, progress, memory.shaping, order)
             learner_orders.hyperparameters = self.population.hyperparameters_of_learner
         self.matchmaker = make_matchmaker(memory, progress, order) if memory.seats is not None else None
+        self._scheduled = memory.scheduled
+        self._judge_if_final()
 
     def act_if_due(self) -> None:
         """Let each controller do what is due."""
         self.orders.give_if_due()
+        self._judge_if_final()
         if self.population is not None:
             self.population.evolve_if_due()
         if self.matchmaker is not None:
             self.matchmaker.act_if_due()
+
+    def _judge_if_final(self) -> None:
+        """Judge policies by episodes from when on these begin with the last options of the environment."""
+        if self._scheduled is None:
+            return
+        for policy_id, policy in enumerate(self._progress.policies):
+            if not self._scheduled.has_final_options(policy_id):
+                policy.judged_since = math.inf
+            elif policy.judged_since == math.inf:
+                policy.judged_since = time.monotonic()
 
     @property
     def why_over(self) -> str | None:

@@ -38,7 +38,7 @@ from sf.run.ranks_report import RanksReport
 from sf.run.record_hooks import OnRecord, RecordHooks, stop_at_return
 from sf.run.reports import ReportHandler
 from sf.run.serial import SerialSupervisor
-from sf.run.startup.earlier_episodes import earlier_episodes
+from sf.run.startup.schedules import begin_schedules
 from sf.run.startup.startup_messages import startup_messages
 from sf.storage.run_dir import FAILURE, RunDir
 from sf.storage.run_lock import HeldError
@@ -114,11 +114,14 @@ class Run:
         else:
             self._supervisor = Supervisor(self._memory, self._learner_orders, roles)
         if resumed_steps:
-            episodes = earlier_episodes(run_dir, self._resumed_steps) if plan.spec.has_curriculum else 0
-            self._supervisor.resume(resumed_steps, episodes)
+            self._supervisor.resume(resumed_steps)
+        if self._memory.scheduled is not None:
+            begin_schedules(self._memory, self._memory.scheduled)
         hooks: dict[str, OnRecord] = {} if on_record is None else {"on_record": on_record}
         if (threshold := plan.config.run.stop_at_return) is not None:
-            hooks["stop_at_return"] = stop_at_return(threshold, plan.config.run.stats_avg, plan.num_policies)
+            hooks["stop_at_return"] = stop_at_return(
+                threshold, plan.config.run.stats_avg, plan.num_policies, lambda: self._progress.are_judged
+            )
         self._hooks = RecordHooks(hooks)
 
     def run(self) -> dict[str, Any]:

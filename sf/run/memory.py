@@ -17,6 +17,7 @@ from sf.shared.queues import IndexQueue, LocalQueues, PipeQueue, Queues, make_qu
 from sf.shared.recovery import RecoveryMemory
 from sf.shared.recurrent_states import RecurrentStates
 from sf.shared.requests import Channels
+from sf.shared.scheduled import Scheduled
 from sf.shared.seats import Seats
 from sf.shared.slots import SlotPool
 from sf.shared.weights import SharedWeightsSpec
@@ -47,6 +48,7 @@ class RunMemory:
     recoveries: tuple[RecoveryMemory, ...]  # one a policy
     seats: Seats | None  # of players that do not learn, where the run has any
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
+    scheduled: Scheduled | None  # what `--anneal` changes
     evaluations: IndexQueue | None  # orders to the evaluator, where there is one
     stop: StopFlag
     started_at: float
@@ -107,6 +109,9 @@ class RunMemory:
             if plan.num_seats
             else None,
             shaping=shaping,
+            scheduled=Scheduled.allocate(plan.schedules, plan.num_policies, plan.num_actors)
+            if plan.schedules
+            else None,
             evaluations=PipeQueue(1) if plan.num_evaluators else None,
             stop=StopFlag(),
             started_at=time.monotonic(),

@@ -8,6 +8,7 @@ from typing import Any
 
 from sf.config import Config
 from sf.config.roles import Roles, roles_of
+from sf.config.schedules import Schedule
 from sf.envs import EnvSpec
 from sf.envs.spaces.symmetries import Symmetry
 from sf.envs.teams import sides_of
@@ -62,6 +63,7 @@ class Plan:
     pool_roles: PoolRoles
     reference: Mapping[str, float]  # ratings at which some of them are held; empty: that is left to the record
     why_no_loops: str | None  # compiled ones that were asked for, as a clause
+    schedules: tuple[Schedule, ...] = ()  # of --anneal
     place: Place = ALONE_HERE  # of this trainer among the ranks
 
     @property

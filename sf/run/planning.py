@@ -6,6 +6,7 @@ Everything that can be known to be wrong is found here, before any process start
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -15,6 +16,7 @@ from sf.config import Config
 from sf.config.auto_values import with_learning_rate, with_sizes
 from sf.config.flags.model import is_for_critic
 from sf.config.roles import kinds_played, roles_of
+from sf.config.schedules import Schedule, parse
 from sf.envs import ActionSpec, EnvOptions, EnvSpec
 from sf.envs.added.central_state import with_central_state
 from sf.envs.added.clock import CLOCK, with_clock
@@ -33,6 +35,7 @@ from sf.run.memory_needed import require_memory
 from sf.run.plan import Plan, PolicyNetwork, sides_of_match
 from sf.run.startup.describing import describe, said_where_slow
 from sf.run.startup.pool import find_pool
+from sf.run.startup.schedules import require_schedules
 from sf.storage.run_dir import RunDir
 from sf.system import gpu
 from sf.system.arrays import available_memory
@@ -69,6 +72,8 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     if config.model.critic_clock:
         spec = with_clock(spec)
     spec, teams = _with_central_critic(config, spec)
+    schedules = parse(config.run.anneal)
+    require_schedules(config, spec, schedules)
     action = ActionSpec.of(spec.action_space)
     networks = _networks(config, spec)
     state_size = max(network.state_size for network in networks)
@@ -124,6 +129,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
             config.run.restart_behavior == "resume",
         ),
         why_no_loops=_why_no_loops(config.model.compile, device),
+        schedules=schedules,
         place=place,
     )
     if not sampler.async_rl:
@@ -178,7 +184,7 @@ def _with_central_critic(config: Config, spec: EnvSpec) -> tuple[EnvSpec, tuple[
         raise UsageError(f"{flag}, but {env} has one agent: leave it out")
     if model.critic == "team" and not spec.teams:
         raise UsageError(f"critic is team, but no teams of {env} are known: name them with --teams, or take all")
-    if model.mixer != "none" and not _are_paid_together(config.environment, spec):
+    if model.mixer != "none" and not _are_paid_together(config.environment, spec, parse(config.run.anneal)):
         raise UsageError(
             f"mixer is {model.mixer}, for agents that are paid together: set --share_reward team (all where there is "
             "one team), or --team_spirit 1"
@@ -210,12 +216,11 @@ def _networks(config: Config, spec: EnvSpec) -> list[PolicyNetwork]:
     return [made[kinds] for kinds in kinds_of]
 
 
-def _are_paid_together(options: EnvOptions, spec: EnvSpec) -> bool:
-    """Returns whether all agents of each team have one reward."""
+def _are_paid_together(options: EnvOptions, spec: EnvSpec, schedules: Sequence[Schedule]) -> bool:
+    """Returns whether all agents of each team have one reward. schedules: of `--anneal`."""
+    is_one_spirit = options.team_spirit == 1.0 and all(each.name != "team_spirit" for each in schedules)
     return (
-        options.share_reward == "team"
-        or options.team_spirit == 1.0
-        or (options.share_reward == "all" and len(set(spec.teams)) < 2)
+        options.share_reward == "team" or is_one_spirit or (options.share_reward == "all" and len(set(spec.teams)) < 2)
     )
 
 

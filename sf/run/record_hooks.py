@@ -39,11 +39,14 @@ class RecordHooks:
         return f"{self.stopped_by} asks the run to end"
 
 
-def stop_at_return(threshold: float, stats_avg: int, num_policies: int) -> OnRecord:
-    """Ends the run when the mean return of every policy, over `stats_avg` episodes at least, is `threshold` or more."""
+def stop_at_return(threshold: float, stats_avg: int, num_policies: int, are_judged: Callable[[], bool]) -> OnRecord:
+    """Ends the run when the mean return of every policy, over `stats_avg` episodes at least, is `threshold` or more.
+
+    are_judged: whether the latest episodes of all policies may decide about them.
+    """
     prefixes = [f"policy_{policy_id:02d}/" for policy_id in range(num_policies)] if num_policies > 1 else [""]
 
     def has_reached(record: Mapping[str, Any], prefix: str) -> bool:
         return record[f"{prefix}episodes_in_mean"] >= stats_avg and record[f"{prefix}mean_return"] >= threshold
 
-    return lambda record: all(has_reached(record, prefix) for prefix in prefixes)
+    return lambda record: are_judged() and all(has_reached(record, prefix) for prefix in prefixes)

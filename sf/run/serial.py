@@ -76,7 +76,6 @@ class SerialSupervisor:
         self._memory = memory
         self._learner_orders = learner_orders
         self._resumed_steps: Sequence[int] = [0]
-        self._resumed_episodes = 0
         self._events: list[Event] = []
         self._open = ExitStack()
         self._learner: Learner | None = None
@@ -88,9 +87,9 @@ class SerialSupervisor:
     def is_under_way(self) -> bool:
         return self._policy is not None
 
-    def resume(self, env_steps: Sequence[int], num_episodes: int) -> None:
+    def resume(self, env_steps: Sequence[int]) -> None:
         """See `Supervisor.resume`."""
-        self._resumed_steps, self._resumed_episodes = env_steps, num_episodes
+        self._resumed_steps = env_steps
 
     def start(self, is_interrupted: Callable[[], bool]) -> None:
         """Make the environments, the learner, and the network that acts."""
@@ -161,7 +160,7 @@ class SerialSupervisor:
 
     def _start(self) -> Start:
         steps, hyperparameters = self._resumed_steps, self._learner_orders.hyperparameters
-        return Start(0, 0, self._memory, self._learner_orders.links, steps, hyperparameters, self._resumed_episodes)
+        return Start(0, 0, self._memory, self._learner_orders.links, steps, hyperparameters)
 
     def _reports(self, role: str) -> Reports:
         return _LocalReports(Part(role), self._events)

@@ -1,12 +1,9 @@
 """How much of a run its learners take to be done, and the linear learning rate that follows from it."""
 
-import math
-
 import pytest
 from allocated import allocate, learner_args
 
 from sf.config import Config
-from sf.learner.optimizer.learning_rate import linear
 from sf.learner.state import LearnerState
 
 
@@ -45,11 +42,11 @@ def test_a_run_that_ends_by_steps_or_frames_has_a_linear_rate_of_0_at_its_end(tm
     (state,) = learners.states
     rates = []
     for _ in range(4):
-        rates.append(linear(1.0, state.share_done))
+        rates.append(1.0 - state.share_done)
         learners.train(0, 250)
     assert rates == pytest.approx([1.0, 0.75, 0.5, 0.25])
     assert state.is_finished
-    assert linear(1.0, state.share_done) == 0.0
+    assert state.share_done == 1.0
     learners.train(0, 250)
     assert state.share_done == 1.0
 
@@ -80,4 +77,3 @@ def test_a_run_without_an_end_has_none_of_it_done(tmp_path):
     (state,) = Learners(tmp_path, env="toy_identity").states
     state.count(10**9)
     assert state.share_done == 0.0
-    assert math.isclose(linear(0.5, state.share_done), 0.5)

@@ -141,7 +141,7 @@ def of_evaluations():
 
 # Of a single policy, and of an evaluation: test_matchmaker.py and test_evaluations.py have them.
 OF_OTHERS = {f"league/{name}" for name in ("rating", "win_rate", "worst_win_rate", "worst_env_steps")}
-OF_OTHERS |= {"eval/exploitability"}
+OF_OTHERS |= {"eval/exploitability", "train/annealed/gamma"}
 OF_OTHERS |= {f"ranks/{name}" for name in ("slowest", "wait_share", "slowest_wait_share")}  # tests/ranks
 
 

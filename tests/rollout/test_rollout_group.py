@@ -181,14 +181,6 @@ def test_rewards_are_shaped_by_the_weights_of_whoever_plays_from_the_start_and_w
     assert found.env.shaped[4:] == [(n, [5.0 + 2.0 * who]) for n, who in enumerate(found.group._assignment.policy)]
 
 
-def test_a_curriculum_goes_on_after_the_episodes_of_earlier_starts_and_of_a_worker_that_died(stage):
-    found = stage(spec=dataclasses.replace(SPEC, has_curriculum=True), resumed_episodes=8 * 7)  # of 8 actors
-    assert found.env.num_earlier == 7
-    found.args.counters.add(episodes=8 * 5)
-    RolloutGroup(GROUP, found.args)
-    assert found.env.num_earlier == 12
-
-
 def test_a_match_is_noted_once_with_its_player_and_no_seat_is_kept_at_the_end(stage):
     found = stage(past_share=1.0, pbt_rollouts_per_draw=0, seats=2)
     found.step()

@@ -47,7 +47,7 @@ def test_what_a_function_raises_is_kept_until_the_run_has_saved(error):
 
 def test_a_return_counts_once_every_policy_has_it_over_as_many_episodes_as_are_averaged():
     progress = Progress(Counters.allocate(3), {"rollout": [0], "policy": [1], "learner": [2]}, 1, 2, num_policies=2)
-    is_reached = stop_at_return(5.0, 2, num_policies=2)
+    is_reached = stop_at_return(5.0, 2, 2, lambda: progress.are_judged)
 
     def after(*episodes):
         progress.add_episodes([[value, 1, 1, {}, policy_id, 0, 0.0] for value, policy_id in episodes])
@@ -64,7 +64,7 @@ def test_a_return_counts_once_every_policy_has_it_over_as_many_episodes_as_are_a
 def test_a_return_does_not_count_before_each_actor_has_ended_an_episode():
     rows = {"rollout": [0], "policy": [1], "learner": [2]}
     progress = Progress(Counters.allocate(3), rows, 1, stats_avg=4, num_actors=8)
-    is_reached = stop_at_return(50.0, 4, num_policies=1)
+    is_reached = stop_at_return(50.0, 4, 1, lambda: progress.are_judged)
     for actor in (0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3):
         progress.add_episodes([[60.0, 1, 1, {}, 0, actor, 0.0]])
         record, outlook = progress.record(), progress.outlook()
@@ -78,7 +78,7 @@ def test_a_return_does_not_count_before_each_actor_has_ended_an_episode():
 
 
 def test_the_episodes_of_all_ranks_count():
-    is_reached = stop_at_return(5.0, 4, num_policies=1)
+    is_reached = stop_at_return(5.0, 4, 1, lambda: True)
     ranks = [{"mean_return": 9.0, "episodes_in_mean": 2}, {"mean_return": None, "episodes_in_mean": 0}]
     assert not is_reached(merged(ranks))
     assert is_reached(merged([ranks[0], {"mean_return": 1.0, "episodes_in_mean": 2}]))  # 5.0 over 4

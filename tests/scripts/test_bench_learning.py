@@ -212,7 +212,7 @@ def test_strategy_games_are_trained_with_settings_that_there_are():
     pytest.importorskip("numba")
     for task in STRATEGY_GAMES.values():
         config = cli.parse(cli.arguments({"env": task.env, "train_for_env_frames": task.frames, **task.flags}))
-        assert ("curriculum" in config.environment.kwargs) == task.name.endswith("_curriculum")
+        assert bool(config.run.anneal) == task.name.endswith("_curriculum")
         assert envs.describe(task.env, config.environment).num_agents == 1
 
 

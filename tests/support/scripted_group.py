@@ -23,7 +23,7 @@ class Scripted:
     def __init__(self, spec, num_envs, made):
         self.spec = spec
         self.num_actors = num_envs * spec.num_agents
-        self.cuts, self.shaped, self.actions, self.is_closed, self.num_earlier = [], [], [], False, 0
+        self.cuts, self.shaped, self.actions, self.is_closed = [], [], [], False
         self.made = made  # with these arguments
         self._num_steps = 0
 
@@ -47,9 +47,6 @@ class Scripted:
             if ACTION_MASK in obs:
                 obs[ACTION_MASK][n][...] = n % 2 == self._num_steps % 2  # its turn
 
-    def go_on_after(self, num_episodes):
-        self.num_earlier = num_episodes
-
     def cut(self, env_idx):
         self.cuts.append(env_idx)
 
@@ -63,13 +60,13 @@ class Scripted:
 class Stage:
     """A group with all that it talks to, and policies that answer whatever is asked."""
 
-    def __init__(self, tmp_path, monkeypatch, spec=SPEC, num_before=0, group_idx=GROUP, resumed_episodes=0, **flags):
+    def __init__(self, tmp_path, monkeypatch, spec=SPEC, num_before=0, group_idx=GROUP, **flags):
         flags = {"num_envs_per_worker": 4, "rollout": 4, "batch_size": 4, "decorrelate_episodes": True, **flags}
         config = Config().replace(env="toy_match_rps", num_workers=1, device="cpu", seed=3, **flags)
         monkeypatch.setattr("sf.run.planning.describe", lambda env, options: spec)
         self.memory = allocate(config, tmp_path)
         steps = [0] * config.population.num_policies
-        start = Start(0, num_before, self.memory, Links(), steps, lambda policy_id: {}, resumed_episodes)
+        start = Start(0, num_before, self.memory, Links(), steps, lambda policy_id: {})
         self.args = ROLLOUT.arguments(start)
 
         def make_group(env, num_envs, options, **made):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, nullcontext, suppress
 
@@ -13,7 +13,7 @@ from sf.envs.doom.engine import MAX_ATTEMPTS, Watchdog, start_engine, start_join
 from sf.envs.doom.game import Game, Rows
 from sf.envs.doom.matches.network import PrivateNetwork, ReservedPort
 from sf.envs.doom.matches.player import Player
-from sf.envs.doom.matches.tasks import BotsFile, MatchSetup
+from sf.envs.doom.matches.tasks import BOT_DIFFICULTY, MATCH_S, TICS_PER_S, BotsFile, MatchSetup
 from sf.envs.group import Episode
 
 JOIN_LIMIT_S = 40.0  # it takes a second where nothing else runs
@@ -56,7 +56,8 @@ class Match(Game):
         Raises RuntimeError where an engine does not start, or they do not find each other.
         """
         self._frameskip = frameskip
-        self._time_limit = setup.time_limit
+        self._time_limit = self._next_time_limit = setup.time_limit
+        self._bots: BotsFile | None = None  # of one difficulty
         self._num_bots = setup.num_bots
         self._winning_is_objective = setup.winning_is_objective
         self._teams = setup.teams
@@ -66,9 +67,9 @@ class Match(Game):
         with ExitStack() as started:
             rules = f"{RULES} {_TEAM_RULES}" if setup.teams else RULES
             if setup.bot_difficulty is not None:
-                bots = BotsFile(setup.bot_difficulty)
-                started.callback(bots.close)
-                rules += f" +viz_bots_path {bots.path}"
+                self._bots = BotsFile(setup.bot_difficulty)
+                started.callback(self._bots.close)
+                rules += f" +viz_bots_path {self._bots.path}"
             for player in self._players:
                 started.callback(player.game.close)
             if len(self._players) == 1:
@@ -86,6 +87,7 @@ class Match(Game):
             self._fall_into_step(threads)
         self._add_bots()
         self._num_steps = self._tics = 0
+        self._time_limit = self._next_time_limit
         for player, rows in zip(self._players, obs, strict=True):
             player.begin(rows)
 
@@ -103,6 +105,13 @@ class Match(Game):
 
     def set_shaping(self, agent_idx: int, weights: Sequence[float]) -> None:
         self._players[agent_idx].set_shaping(weights)
+
+    def set_options(self, values: Mapping[str, float]) -> None:
+        """See `sf.envs.doom.matches.tasks.schedulable`."""
+        if MATCH_S in values:
+            self._next_time_limit = round(values[MATCH_S] * TICS_PER_S)
+        if BOT_DIFFICULTY in values and self._bots is not None:
+            self._bots.write(int(values[BOT_DIFFICULTY]))
 
     def episodes(self, first_actor_idx: int) -> list[Episode]:
         teams = {player.number: team for player, team in zip(self._players, self._teams, strict=False)}

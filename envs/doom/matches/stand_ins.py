@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
 import vizdoom
@@ -41,6 +41,7 @@ class MatchWithStandIns(Game):
         self._matches = {setup.num_agents: everybody}  # by the number of agents in them
         self._start = lambda fewer: Match(fewer, frameskip, shaped, seed, make_engine)
         self._shaping: list[Sequence[float]] = [[*setup.shaping.weights.values()] if shaped else []] * setup.num_agents
+        self._options: Mapping[str, float] = {}  # of the next matches
         self._has_begun = False  # with its first step
         self._agents = list(range(setup.num_agents))  # that play in this episode: the others are bots
         self._next_agents: list[int] | None = None  # of the episode that `begins_anew` has asked for
@@ -56,6 +57,7 @@ class MatchWithStandIns(Game):
             num_bots = self._setup.num_bots + len(self._bots)
             fewer = dataclasses.replace(self._setup, num_agents=len(self._agents), num_bots=num_bots)
             self._matches[len(self._agents)] = match = self._start(fewer)
+            match.set_options(self._options)
             self._started.callback(match.close)
         for n, agent in enumerate(self._agents):
             self._match.set_shaping(n, self._shaping[agent])  # others may have had their place in these engines
@@ -84,6 +86,11 @@ class MatchWithStandIns(Game):
             rewards[agent] = reward
         self._clear_those_of_bots(obs)
         return rewards, terminated, truncated
+
+    def set_options(self, values: Mapping[str, float]) -> None:
+        self._options = values
+        for match in self._matches.values():
+            match.set_options(values)
 
     def set_shaping(self, agent_idx: int, weights: Sequence[float]) -> None:
         self._shaping[agent_idx] = weights

@@ -11,6 +11,7 @@ from sf.envs.doom.shaping import AGAINST_BOTS, SELF_PLAY, Shaping
 from sf.envs.errors import UsageError
 from sf.envs.options import EnvOptions
 
+MATCH_S, BOT_DIFFICULTY = "doom_match_s", "doom_bot_difficulty"
 FRAMESKIP = 2
 TICS_PER_S = 35
 MAX_PLAYERS = 16  # of the engine, bots included
@@ -52,6 +53,15 @@ class MatchSetup:
     shaping: Shaping
     winning_is_objective: bool  # else the frags are
     teams: tuple[int, ...] = ()  # of the agents; (): each plays for itself
+
+
+def schedulable(setup: MatchSetup) -> dict[str, tuple[float, float]]:
+    """Returns the options that a match may begin with, see `sf.envs.added.episode_options`: the flags of these names.
+
+    Bots have a difficulty that can change where they were given one.
+    """
+    difficulty = {BOT_DIFFICULTY: (0, 100)} if setup.num_bots and setup.bot_difficulty is not None else {}
+    return {MATCH_S: (1.0, 3600.0), **difficulty}
 
 
 def match_setup(env_id: str, options: EnvOptions) -> MatchSetup:
@@ -128,13 +138,18 @@ class BotsFile:
 
     def __init__(self, difficulty: int) -> None:
         """difficulty: 0 to 100."""
+        self._fd = os.memfd_create("bots.cfg")
+        self.path = f"/proc/{os.getpid()}/fd/{self._fd}"
+        self.write(difficulty)
+
+    def write(self, difficulty: int) -> None:
+        """Change the difficulty. Engines read the file when a match begins."""
         skills = "".join(f"    {name} {difficulty}\n" for name in _BOT_SKILLS)
         bots = [
             f'{{\n    name Bot{i}\n{skills}    color "40 cf 00"\n    skin base\n}}\n' for i in range(1, MAX_PLAYERS)
         ]
-        self._fd = os.memfd_create("bots.cfg")
-        os.write(self._fd, "\n".join(bots).encode())
-        self.path = f"/proc/{os.getpid()}/fd/{self._fd}"
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, "\n".join(bots).encode(), 0)
 
     def close(self) -> None:
         os.close(self._fd)

@@ -57,7 +57,20 @@ class TwoKinds:
         return self._obs
 
 
-class OneKind(TwoKinds):
-    """The same with the spaces of both for all."""
+class Padded(TwoKinds):
+    """The same with the larger observation and the larger action for all."""
 
     kinds: ClassVar[dict[str, tuple[int, int]]] = dict.fromkeys(TwoKinds.kinds, BOTH)
+
+
+class OneKind(Padded):
+    """The same with the spaces of the rows of both kinds: each agent also sees a kind and what is allowed."""
+
+    def observation_space(self, agent: str) -> gym.Space:
+        kind, mask = gym.spaces.Box(0.0, 1.0, (2,), np.float32), gym.spaces.Box(0, 1, (BOTH[1],), np.int8)
+        spaces = {"obs": super().observation_space(agent), "agent_kind": kind, "action_mask": mask}
+        return gym.spaces.Dict(spaces)
+
+    def _show(self) -> dict[str, Any]:
+        kind, mask = np.array([1.0, 0.0], np.float32), np.ones(BOTH[1], np.int8)
+        return {agent: {"obs": obs, "agent_kind": kind, "action_mask": mask} for agent, obs in super()._show().items()}

@@ -183,6 +183,17 @@ class LearnerConfig:
     while the others wait for the learner. Default: as many as there are cores for; none with --async_rl false, where
     the parts would always be equal. With 0, compiled steps take no idle cores either."""
 
+    ANNEALED = (
+        "gamma",
+        "gae_lambda",
+        "reward_scale",
+        "ppo_clip_ratio",
+        "value_loss_coeff",
+        "exploration_loss_coeff",
+        "learning_rate",
+    )
+    """Fields that --anneal may change."""
+
     def __post_init__(self) -> None:
         check_fields(self)
         require_range(self, "batch_size", "num_batches_per_epoch", "num_epochs", least=1)

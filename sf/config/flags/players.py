@@ -67,6 +67,9 @@ class PlayersConfig:
     """Env steps after which an exploiter that has not won joins the pool and begins anew, too (AlphaStar: 4e9).
     Default: it goes on until it wins."""
 
+    ANNEALED = ("past_share",)
+    """Fields that --anneal may change."""
+
     def __post_init__(self) -> None:
         check_fields(self)
         require_range(self, "past_share", least=0, most=1)

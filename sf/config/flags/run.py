@@ -68,6 +68,13 @@ class RunConfig:
     train_for_seconds: float | None = None
     """Stop after this many seconds of wall time. None: not by time."""
 
+    anneal: tuple[str, ...] = ()
+    """Values that follow training, each NAME=FROM:TO@STEPS (linearly, in the first STEPS env steps of a policy),
+    NAME=FROM:TO@METRIC:X (one step towards TO whenever the mean of METRIC over the last stats_avg episodes that began
+    at the present value reaches X), or NAME=LOW..HIGH (drawn for each episode). NAME is env.OPTION, of an environment
+    that declares the option as schedulable, or gamma, gae_lambda, reward_scale,
+    ppo_clip_ratio, value_loss_coeff, exploration_loss_coeff, learning_rate, past_share or team_spirit."""
+
     stop_at_return: float | None = None
     """Stop once the mean return of every policy over its latest stats_avg episodes reaches this, and each actor has
     ended one."""

@@ -76,7 +76,7 @@ def find_contest(
     name, first = next(iter(found.items()))
     assert isinstance(first, Checkpoint)
     config = config_of(first, name)
-    options = as_evaluated(config.run.env, config.environment)
+    options = config.evaluated_environment
     # Teams that are named for the evaluation alone do not add an index that nobody was trained with.
     if options.show_agent == "auto" and not any(_may_see_index(each) for each in found.values()):
         options = dataclasses.replace(options, show_agent=False)

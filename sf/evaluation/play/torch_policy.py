@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from sf.config.flags.model import is_for_critic
-from sf.envs import as_evaluated
 from sf.envs.added.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.envs.single_env import SingleEnv
@@ -70,7 +69,7 @@ class TorchPolicy(Policy):
         return super().sees(key) and not is_for_critic(key, self.config.model.critic_obs)
 
     def make_env(self) -> gym.Env:
-        return SingleEnv(self.env_id, as_evaluated(self.env_id, self.config.environment))
+        return SingleEnv(self.env_id, self.config.evaluated_environment)
 
     @float32_by_default()
     def actors(self, num_actors: int, seed: int) -> NetworkActors:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -25,6 +27,7 @@ def make_checkpoint(
     trained_steps: int = 0,
     seconds: float = 0.0,
     weights_event: int = 0,
+    annealing: Mapping[str, Any] = MappingProxyType({}),
 ) -> Checkpoint:
     """Returns a checkpoint of tensors that are trained on, not of copies.
 
@@ -37,6 +40,7 @@ def make_checkpoint(
         "trained_steps": trained_steps,
         "seconds": seconds,
         "weights_event": weights_event,
+        "annealing": dict(annealing),
         "updater": updater.state(),
         "config": config.flat(),
         "obs_space": space_json.to_json(spec.native_obs_space),
@@ -50,7 +54,8 @@ class Origin:
     """Holds the numbers that a learner begins with. saved: where they come from; None: it begins anew.
 
     trained_steps: of the env steps, what the weights have learned from. seconds: of the run until then. weights_event:
-    number of the decision that gave the policy its weights, as the parent counts them.
+    number of the decision that gave the policy its weights, as the parent counts them. annealing: the state of
+    `sf.learner.schedules.Annealing`.
     """
 
     saved: Checkpoint | None = None
@@ -58,6 +63,7 @@ class Origin:
     trained_steps: int = 0
     seconds: float = 0.0
     weights_event: int = 0
+    annealing: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, saved: Checkpoint | None) -> Origin:
@@ -65,7 +71,8 @@ class Origin:
             return cls()
         state = saved.state
         weights_event = state.get("weights_event", 0)  # older checkpoints know of no population
-        return cls(saved, state["env_steps"], state["trained_steps"], state["seconds"], weights_event)
+        numbers = state["env_steps"], state["trained_steps"], state["seconds"], weights_event
+        return cls(saved, *numbers, state.get("annealing", {}))
 
     @property
     def description(self) -> str:

@@ -29,7 +29,7 @@ from sf.learner.compiled.outcome import TOLERANCE, Outcome, Trial, Written, trai
 from sf.learner.compiled.training_step import MIN_STEPS, Fixed, StepInputs, followed, results_of, tensors_of
 from sf.learner.gradients.share import Threads
 from sf.learner.loss.iteration import is_normalized_at_once
-from sf.learner.loss.terms import terms_of
+from sf.learner.loss.numbers import LossNumbers
 from sf.learner.optimizer.optimizer import Optimizer
 from sf.system.messages import say
 from sf.system.native import programs
@@ -126,28 +126,28 @@ class CompiledStep(FasterStep):
                 self._threads.rest()
         return self._has_settings
 
-    def step(self, cut: Cut, coefficients: Sequence[float], take: Take) -> dict[str, Tensor]:
+    def step(self, cut: Cut, numbers: LossNumbers, take: Take) -> dict[str, Tensor]:
         if self._is_tried:
-            return self._run(cut, coefficients)
-        return self._try(cut, coefficients, lambda: take(cut.taken(), None))
+            return self._run(cut, numbers)
+        return self._try(cut, numbers, lambda: take(cut.taken(), None))
 
-    def _run(self, cut: Cut, coefficients: Sequence[float]) -> dict[str, Tensor]:
+    def _run(self, cut: Cut, numbers: LossNumbers) -> dict[str, Tensor]:
         assert cut.at is not None
         if self._leaves is None or self._leaves[0] is not cut.whole:
             inputs = self._inputs(self._network, self._optimizer, cut.whole)
             self._leaves = cut.whole, pytree.tree_leaves((inputs.weights, inputs.moments, inputs.whole))
-        rates = torch.tensor((self._optimizer.learning_rate, *coefficients), dtype=torch.float64)
+        rates = torch.tensor((self._optimizer.learning_rate, *numbers.flat()), dtype=torch.float64)
         (results,) = self._runner.run([*self._leaves[1], cut.at.view(-1, self._num_together), rates])
         return dict(zip(results_of(self._config.learner), results.unbind(), strict=True))
 
-    def _try(self, cut: Cut, coefficients: Sequence[float], own: Step) -> dict[str, Tensor]:
+    def _try(self, cut: Cut, numbers: LossNumbers, own: Step) -> dict[str, Tensor]:
         """Both ways, from the same weights. The program stays if it agrees and is faster."""
         trial = Trial(self._network, self._optimizer)
         seconds: dict[Step, float] = {}
         outcomes: dict[Step, Outcome] = {}
 
         def by_program() -> dict[str, Tensor]:
-            return self._run(cut, coefficients)
+            return self._run(cut, numbers)
 
         def timed(way: Step) -> dict[str, Tensor]:
             begun_at = time.perf_counter()
@@ -186,7 +186,7 @@ class CompiledStep(FasterStep):
             *Written.of(network, optimizer),
             tensors_of(whole),
             at=torch.arange(MIN_STEPS * self._num_together).view(-1, self._num_together),
-            rates=torch.zeros(1 + len(terms_of(self._config.learner)), dtype=torch.float64),
+            rates=torch.zeros(1 + len(LossNumbers.of(self._config.learner).flat()), dtype=torch.float64),
         )
 
     def _path_of_program(self) -> Path:

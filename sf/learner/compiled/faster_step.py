@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 
 from sf.config import LearnerConfig
 from sf.learner.batches.minibatches import Cut, Minibatch
+from sf.learner.loss.numbers import LossNumbers
 from sf.learner.optimizer.optimizer import Optimizer
 
-Take = Callable[[Minibatch, Tensor | None], dict[str, Tensor]]
-"""An optimiser step by PyTorch's operations: of a minibatch, with the coefficients of the terms of the loss; None: as
-configured. Returns the results of `sf.learner.compiled.training_step.results_of` by name."""
+Take = Callable[[Minibatch, LossNumbers | None], dict[str, Tensor]]
+"""An optimiser step by PyTorch's operations: of a minibatch, with the numbers of the loss; None: as configured.
+Returns the results of `sf.learner.compiled.training_step.results_of` by name."""
 
 
 class FasterStep(ABC):
@@ -29,10 +30,10 @@ class FasterStep(ABC):
         """Whether it takes the step of this minibatch, with these settings. Asked once before each step."""
 
     @abstractmethod
-    def step(self, cut: Cut, coefficients: Sequence[float], take: Take) -> dict[str, Tensor]:
+    def step(self, cut: Cut, numbers: LossNumbers, take: Take) -> dict[str, Tensor]:
         """Take the optimiser step of a minibatch that it `takes`, and return its results by name.
 
-        coefficients: of the terms of the loss. take: takes the step otherwise. The first time, both are compared.
+        numbers: of the loss. take: takes the step otherwise. The first time, both are compared.
         """
 
     @property

@@ -6,8 +6,6 @@ to a quarter of that.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -19,7 +17,7 @@ from sf.envs.spaces.actions import ACTION_MASK
 from sf.learner.batches.minibatches import Cut, Minibatch
 from sf.learner.compiled.faster_step import FasterStep, Take
 from sf.learner.compiled.outcome import TOLERANCE, Trial, Written
-from sf.learner.loss.terms import terms_of
+from sf.learner.loss.numbers import LossNumbers, without_numbers
 from sf.learner.optimizer.optimizer import Optimizer
 from sf.system import gpu
 from sf.system.messages import say
@@ -63,7 +61,7 @@ class RecordedStep(FasterStep):
         if self._is_given_up:
             return False
         if config is not self._config:
-            settings, self._config = _settings(config), config
+            settings, self._config = without_numbers(config), config
             if settings != self._settings:
                 self._settings = settings
                 self._forget()
@@ -71,7 +69,7 @@ class RecordedStep(FasterStep):
         kind = _kind(cut)
         return kind in self._recorded or (self._has_room() and kind not in self._has_no_memory)
 
-    def step(self, cut: Cut, coefficients: Sequence[float], take: Take) -> dict[str, Tensor]:
+    def step(self, cut: Cut, numbers: LossNumbers, take: Take) -> dict[str, Tensor]:
         """See `FasterStep.step`. take: is what is recorded. The first time of each size, both are compared."""
         kind = _kind(cut)
         self._last_used[kind] = self._num_steps
@@ -79,8 +77,8 @@ class RecordedStep(FasterStep):
         if recorded is None or not recorded.goes_on(cut.whole, self._network, self._optimizer):
             if recorded is not None:  # what all of them write is elsewhere now
                 self._forget()
-            return self._record(kind, cut, coefficients, take)
-        return recorded(cut, coefficients)
+            return self._record(kind, cut, numbers, take)
+        return recorded(cut, numbers)
 
     def _has_room(self) -> bool:
         """For one more recording. One that is out of use goes for it, and may leave memory for those that had none."""
@@ -95,15 +93,18 @@ class RecordedStep(FasterStep):
         self._recorded.clear()
         self._has_no_memory.clear()
 
-    def _record(self, kind: str, cut: Cut, coefficients: Sequence[float], take: Take) -> dict[str, Tensor]:
+    def _record(self, kind: str, cut: Cut, numbers: LossNumbers, take: Take) -> dict[str, Tensor]:
         """And take a step of it, if it agrees with the step without a recording."""
         trial = Trial(self._network, self._optimizer)
-        weights = torch.tensor(coefficients, device=cut.whole.mask.device)
-        own, why = trial.take(lambda: take(cut.taken(), weights)), "its results differ from those of the network"
+        flat = torch.tensor(numbers.flat(), device=cut.whole.mask.device)
+        own, why = (
+            trial.take(lambda: take(cut.taken(), LossNumbers.from_flat(flat))),
+            "its results differ from those of the network",
+        )
         try:
             trial.undo()
-            recorded = _Recorded(self._network, self._optimizer, cut, take, len(coefficients))
-            found = trial.take(lambda: recorded(cut, coefficients))
+            recorded = _Recorded(self._network, self._optimizer, cut, take, len(flat))
+            found = trial.take(lambda: recorded(cut, numbers))
             if trial.agree(found, own, TOLERANCE[self._bfloat16]):
                 self._recorded[kind] = recorded
                 return trial.keep(found)
@@ -124,14 +125,14 @@ class RecordedStep(FasterStep):
 class _Recorded:
     """For minibatches of one size, of one network. Its inputs stay where they are: those of a step are copied there."""
 
-    def __init__(self, network: Any, optimizer: Optimizer, like: Cut, take: Take, num_terms: int) -> None:
+    def __init__(self, network: Any, optimizer: Optimizer, like: Cut, take: Take, num_numbers: int) -> None:
         self._places = _places(network, optimizer)
         self._whole = _copied(like.whole)
         self._at = None if like.at is None else like.at.new_zeros(_size_for(like))
         self._counts: Tensor | None = None  # [M], which samples do
         if self._at is not None and _is_of_turns(like):
             self._counts = torch.zeros_like(self._at, dtype=torch.bool)
-        self._coefficients = torch.zeros(num_terms, device=like.whole.mask.device)
+        self._numbers = torch.zeros(num_numbers, device=like.whole.mask.device)
         self._inputs = _tensors(self._whole)
         self._last: Minibatch | None = None  # whose numbers the inputs have
 
@@ -139,7 +140,7 @@ class _Recorded:
             part = Cut(self._whole, self._at).taken()
             if self._counts is not None:
                 part = part._replace(mask=part.mask & self._counts[:, None])
-            results = take(part, self._coefficients)
+            results = take(part, LossNumbers.from_flat(self._numbers))
             self._names = list(results)
             return (torch.stack([result.float() for result in results.values()]),)
 
@@ -156,7 +157,7 @@ class _Recorded:
     def _is_where_it_was(self, network: Any, optimizer: Optimizer) -> bool:
         return self._places == _places(network, optimizer)
 
-    def __call__(self, cut: Cut, coefficients: Sequence[float]) -> dict[str, Tensor]:
+    def __call__(self, cut: Cut, numbers: LossNumbers) -> dict[str, Tensor]:
         if cut.whole is not self._last:
             for mine, given in zip(self._inputs, _tensors(cut.whole), strict=True):
                 mine.copy_(given)
@@ -165,20 +166,9 @@ class _Recorded:
             self._at[: len(cut.at)].copy_(cut.at)
             if self._counts is not None:
                 self._counts.fill_(False)[: len(cut.at)] = True
-        self._coefficients.copy_(torch.tensor(coefficients))
+        self._numbers.copy_(torch.tensor(numbers.flat()))
         (results,) = self._recording.replay()
         return dict(zip(self._names, results.clone().unbind(), strict=True))
-
-
-def _settings(config: LearnerConfig) -> str:
-    """The same for two with which a step computes the same: learning rate and coefficients are read anew."""
-    rates: dict[str, Any] = {
-        "learning_rate": 1.0,
-        **{term.coefficient: 0.0 for term in terms_of(config) if term.coefficient is not None},
-        "exploration_loss_coeff_final": None,
-        "exploration_loss_coeff_extra": 0.0,
-    }
-    return repr(dataclasses.replace(config, **rates))
 
 
 def _kind(cut: Cut) -> str:

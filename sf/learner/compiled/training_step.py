@@ -22,6 +22,7 @@ from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Minibatch, Moments, Targets, steps_of
 from sf.learner.loss.minibatch_loss import loss_settings, minibatch_loss
+from sf.learner.loss.numbers import LossNumbers
 from sf.learner.loss.terms import metrics_of, terms_of
 from sf.learner.optimizer.optimizer import AdamState, adam_update
 from sf.model.distributions import ActionDistribution
@@ -38,9 +39,8 @@ class StepInputs(NamedTuple):
     """What a step reads. Weights and moments are written in place.
 
     weights: parameters and buffers of the network, by name. moments: of the parameters that are trained. whole: of the
-    iteration, see `tensors_of`. at: the steps to train on, [M, A], see `steps_of`. rates: float64 [1 + number of
-    terms], the learning rate and the coefficients of the terms of the loss, which may change from one iteration to the
-    next.
+    iteration, see `tensors_of`. at: the steps to train on, [M, A], see `steps_of`. rates: float64, the learning rate
+    and the flat `LossNumbers`, which may change from one iteration to the next.
     """
 
     weights: dict[str, Tensor]
@@ -60,9 +60,10 @@ class Fixed(NamedTuple):
     def words(self) -> str:
         """The same for two of the same program."""
         config = self.config
-        settings = loss_settings(config), [term.name for term in terms_of(config)]
+        settings = loss_settings(config, LossNumbers.of(config))._replace(clip_ratio=0.0)  # which is an input
+        names = [term.name for term in terms_of(config)]
         adam = config.adam_beta1, config.adam_beta2, config.adam_eps, config.max_grad_norm
-        return repr((settings, adam, self.action_spec, self.bfloat16))
+        return repr((settings, names, adam, self.action_spec, self.bfloat16))
 
 
 def results_of(config: LearnerConfig) -> list[str]:
@@ -179,9 +180,9 @@ class _Step:
         whole = _whole(inputs.whole)
         assert whole.targets is not None
         minibatch = steps_of(whole, whole.targets, inputs.at)
-        learning_rate, coefficients = inputs.rates[0], inputs.rates[1:]
+        learning_rate, numbers = inputs.rates[0], LossNumbers.from_flat(inputs.rates[1:])
         trained = {name: inputs.weights[name].detach().requires_grad_() for name in inputs.moments}
-        result, target = self._loss.with_weights({**inputs.weights, **trained}, minibatch, coefficients)
+        result, target = self._loss.with_weights({**inputs.weights, **trained}, minibatch, numbers)
         found = torch.autograd.grad(result.loss, list(trained.values()), allow_unused=True)
         with torch.no_grad():
             gradients = {name: each for name, each in zip(trained, found, strict=True) if each is not None}
@@ -234,13 +235,13 @@ class _Loss(_WithWeights):
         super().__init__(network)
         self._fixed = fixed
 
-    def forward(self, minibatch: Minibatch, coefficients: Tensor) -> Any:
+    def forward(self, minibatch: Minibatch, numbers: LossNumbers) -> Any:
         config, action_spec, bfloat16 = self._fixed
         batch = minibatch.batch
         with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
             out = self.network.unroll(batch.obs, batch.state, batch.first)
         policy = ActionDistribution(action_spec, out.params)
-        return minibatch_loss(config, minibatch, policy, out.value, self.network.value_norm, coefficients=coefficients)
+        return minibatch_loss(config, minibatch, policy, out.value, self.network.value_norm, numbers=numbers)
 
 
 class _ValueNorm(_WithWeights):

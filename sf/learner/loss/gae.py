@@ -17,7 +17,13 @@ class GAE(NamedTuple):
 
 @torch.no_grad()
 def gae(
-    reward: Tensor, discount: Tensor, value: Tensor, valid: Tensor, acts: Tensor | None = None, *, lambda_: float
+    reward: Tensor,
+    discount: Tensor,
+    value: Tensor,
+    valid: Tensor,
+    acts: Tensor | None = None,
+    *,
+    lambda_: float | Tensor,
 ) -> GAE:
     """Advantages of T steps of B trajectories.
 

@@ -11,6 +11,7 @@ from sf.learner.batches.minibatches import Minibatch, Moments, Targets
 from sf.learner.batches.priorities import priorities
 from sf.learner.loss.masks import MaskedMean, share_out
 from sf.learner.loss.minibatch_loss import loss_settings
+from sf.learner.loss.numbers import LossNumbers
 from sf.learner.loss.targets import corrected, make_targets, moments
 from sf.ranks.ranks import ALONE, Ranks
 
@@ -73,7 +74,7 @@ def is_normalized_at_once(config: LearnerConfig) -> bool:
 
 def _moments(config: LearnerConfig, whole: Minibatch, before: Evaluation, targets: Targets, ranks: Ranks) -> Moments:
     """Of the advantages as the loss of a minibatch would take them now, over the samples that it would count."""
-    settings, advantage = loss_settings(config), targets.advantage
+    settings, advantage = loss_settings(config, LossNumbers.of(config)), targets.advantage
     if settings.corrects_advantages:
         advantage = corrected(advantage, before.log_prob, whole.batch.log_prob, settings.rho_bar)
     chosen = whole.mask if before.has_choice is None else whole.mask & before.has_choice

@@ -9,6 +9,7 @@ from sf.config import LearnerConfig
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.learner.batches.minibatches import Minibatch
 from sf.learner.loss import terms
+from sf.learner.loss.numbers import LossNumbers
 from sf.learner.loss.ppo import PPOLoss, ppo_loss
 from sf.learner.loss.targets import make_targets
 from sf.learner.loss.term import LossSettings
@@ -24,20 +25,22 @@ def minibatch_loss(
     value: Tensor,
     value_norm: ValueNorm,
     ranks: Ranks = ALONE,
-    coefficients: Tensor | None = None,
+    numbers: LossNumbers | None = None,
 ) -> tuple[PPOLoss, Tensor]:
     """Returns the loss of this rank, see `ppo_loss`, and the value targets [T, B] in the scale of returns.
 
     policy: of [T, B]; value: [T+1, B] in the critic's scale. Both carry gradients. Where the minibatch has no targets,
-    they are made from this policy and these values: no newer ones exist. coefficients: of the terms, [number of terms],
-    in the place of those of the configuration.
+    they are made from this policy and these values: no newer ones exist. numbers: in the place of those of the
+    configuration.
     """
+    numbers = LossNumbers.of(config) if numbers is None else numbers
     batch = minibatch.batch
     log_prob = policy.log_prob(batch.discrete, batch.continuous)  # [T, B]
     scale = value_norm.scale() if isinstance(value_norm, ReturnNormalizer) else value_norm
     targets = minibatch.targets
     if targets is None:
-        targets = make_targets(config, batch, log_prob.detach(), scale.denormalize(value.detach()), minibatch.teammates)
+        old_value = scale.denormalize(value.detach())
+        targets = make_targets(config, batch, log_prob.detach(), old_value, minibatch.teammates, numbers)
     # A network without statistics of returns predicts 0 throughout: nothing to clip around.
     behaviour_value = torch.where(batch.value == 0, value[:-1].detach(), scale.normalize(batch.value))
     priorities = minibatch.priorities
@@ -56,8 +59,8 @@ def minibatch_loss(
         zero_return=scale.normalize(torch.zeros((), device=value.device)),
         advantage_moments=minibatch.advantage_moments,
         sample_weight=None if priorities is None else priorities.weight.expand_as(minibatch.mask),
-        settings=loss_settings(config),
-        coefficients=terms.coefficients(config) if coefficients is None else coefficients,
+        settings=loss_settings(config, numbers),
+        coefficients=numbers.coefficients,
         terms=terms.terms_of(config),
         fields=batch.fields,
         policy=policy,
@@ -66,10 +69,10 @@ def minibatch_loss(
     return loss, targets.value
 
 
-def loss_settings(config: LearnerConfig) -> LossSettings:
+def loss_settings(config: LearnerConfig, numbers: LossNumbers) -> LossSettings:
     return LossSettings(
         with_ppo_clip=config.with_ppo_clip,
-        clip_ratio=config.ppo_clip_ratio,
+        clip_ratio=numbers.ppo_clip_ratio,
         rho_bar=config.vtrace_rho,
         with_importance_weight=config.with_vtrace,
         clip_value=config.ppo_clip_value,

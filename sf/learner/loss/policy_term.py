@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -15,7 +17,8 @@ def _compute(samples: Samples) -> tuple[Tensor, dict[str, Tensor]]:
     settings, mean, advantage = samples.settings, samples.mean_of_chosen, samples.advantage
     log_ratio = _log_ratio(samples.log_prob, samples.proximal_log_prob)
     ratio = log_ratio.exp()
-    low, high = 1 / (1 + settings.clip_ratio), 1 + settings.clip_ratio
+    high: Any = 1 + settings.clip_ratio  # a float, or a tensor
+    low = 1 / high
     if settings.with_ppo_clip:
         weight = _log_ratio(samples.proximal_log_prob, samples.behaviour_log_prob).exp()
         weight = weight.clamp(max=max(1.0, settings.rho_bar))

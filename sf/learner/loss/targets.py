@@ -10,6 +10,7 @@ from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Moments, Targets
 from sf.learner.loss.gae import gae
 from sf.learner.loss.masks import MaskedMean, has_outcome
+from sf.learner.loss.numbers import LossNumbers
 from sf.learner.loss.vtrace import vtrace
 from sf.ranks.ranks import ALONE, Ranks
 
@@ -18,25 +19,33 @@ _LEAST = 1e-30  # where all returns are 0
 
 
 def make_targets(
-    config: LearnerConfig, batch: Batch, log_prob: Tensor, value: Tensor, teammates: Tensor | None = None
+    config: LearnerConfig,
+    batch: Batch,
+    log_prob: Tensor,
+    value: Tensor,
+    teammates: Tensor | None = None,
+    numbers: LossNumbers | None = None,
 ) -> Targets:
     """Targets by a policy with log-probabilities [T, B] and values [T+1, B] in the scale of returns.
 
     teammates: [A, A], 1 where two agents of an environment share a value; None: each has a value of its own. A step is
-    then as probable as the actions of all of them, and ends nothing as long as one of them plays on.
+    then as probable as the actions of all of them, and ends nothing as long as one of them plays on. numbers: in the
+    place of those of the configuration.
     """
-    reward = batch.reward * config.reward_scale
+    numbers = LossNumbers.of(config) if numbers is None else numbers
+    gamma, lambda_ = numbers.gamma, numbers.gae_lambda
+    reward = batch.reward * numbers.reward_scale
     if config.reward_clip:
         reward = reward.clamp(-config.reward_clip, config.reward_clip)
-    discount = config.gamma * (~batch.terminated).float()
+    discount = gamma * (~batch.terminated).float()
     if teammates is not None:
         plays_on = _of_teams((batch.valid & ~batch.terminated).float(), teammates) > 0
-        discount = config.gamma * plays_on.float()
+        discount = gamma * plays_on.float()
     acts, valid = batch.acts(), batch.valid
     if acts is not None:
         valid = valid & (~acts[:-1] | has_outcome(acts, batch.terminated, valid))
     if not config.with_vtrace:
-        return Targets(*gae(reward, discount, value, valid, acts, lambda_=config.gae_lambda))
+        return Targets(*gae(reward, discount, value, valid, acts, lambda_=lambda_))
     log_rho = log_prob - batch.log_prob
     if teammates is not None:
         log_rho = _of_teams(torch.where(batch.valid, log_rho, 0.0), teammates)
@@ -49,7 +58,7 @@ def make_targets(
         acts,
         rho_bar=config.vtrace_rho,
         c_bar=config.vtrace_c,
-        lambda_=config.gae_lambda,
+        lambda_=lambda_,
     )
     return Targets(*estimate)
 

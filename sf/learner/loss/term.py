@@ -17,7 +17,7 @@ class LossSettings(NamedTuple):
     """What does not change from one sample to the next."""
 
     with_ppo_clip: bool  # PPO's surrogate; else the plain gradient
-    clip_ratio: float
+    clip_ratio: float | Tensor
     rho_bar: float  # truncation of importance weights
     with_importance_weight: bool  # of the plain gradient; V-trace needs it, GAE is without
     clip_value: float  # 0 turns the clipping of the value loss off

@@ -29,6 +29,6 @@ def metrics_of(config: LearnerConfig) -> list[str]:
     return [*(name for term in terms_of(config) for name in term.metrics), *OF_SAMPLES]
 
 
-def coefficients(config: LearnerConfig) -> list[float]:
+def coefficients_of(config: LearnerConfig) -> list[float]:
     """Returns what each of the `terms_of` a learner counts by."""
     return [1.0 if term.coefficient is None else getattr(config, term.coefficient) for term in terms_of(config)]

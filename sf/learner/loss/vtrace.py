@@ -26,7 +26,7 @@ def vtrace(
     *,
     rho_bar: float = 1.0,
     c_bar: float = 1.0,
-    lambda_: float = 1.0,
+    lambda_: float | Tensor = 1.0,
 ) -> VTrace:
     """V-trace targets of T steps of B trajectories.
 

@@ -1,4 +1,4 @@
-"""The learning rate: its schedules, and the ceiling that rollbacks put on it.
+"""The learning rate: how it follows the KL divergence, and the ceiling that rollbacks put on it.
 
 The only state is the present rate and the ceiling, which the learner keeps in its checkpoint: resuming is exact.
 """
@@ -13,28 +13,6 @@ from sf.learner.training_metrics import TrainingMetrics
 from sf.model.normalizers import ReturnNormalizer, ValueNorm
 
 KL_ADAPTIVE_FACTOR = 1.5
-
-
-def linear(initial: float, share_done: float, final: float = 0.0) -> float:
-    """From `initial` at the start of the run to `final` at its end. share_done: of the run, from 0 to 1."""
-    return initial * (1.0 - share_done) + final * share_done
-
-
-def held(initial: float, share_done: float, final: float, hold: float) -> float:
-    """`initial` for the share `hold` of the run, then linearly to `final` at its end."""
-    return linear(initial, max(0.0, (share_done - hold) / (1.0 - hold)), final)
-
-
-def cosine(initial: float, share_done: float) -> float:
-    """Half a cosine from `initial` down to 0: Loshchilov and Hutter 2017 (SGDR), equation 5 with one period and a
-    minimum of 0.
-
-    It is above the linear schedule in the first half of the run, and below it in the second.
-    """
-    return initial * 0.5 * (1.0 + math.cos(math.pi * share_done))
-
-
-TO_THE_END = {"linear": linear, "cosine": cosine}  # schedules that reach 0 where the run ends
 
 
 def kl_adaptive(rate: float, kl: float, threshold: float, minimum: float, maximum: float) -> float:
@@ -78,21 +56,17 @@ class LearningRate:
     def set(self, rate: float) -> None:
         self._optimizer.learning_rate = min(rate, self.ceiling)
 
-    def adapt(self, config: LearnerConfig, share_done: float, metrics: TrainingMetrics, value_norm: ValueNorm) -> None:
+    def adapt(self, config: LearnerConfig, metrics: TrainingMetrics, value_norm: ValueNorm) -> None:
         """Set the rate by how far the policy moved in the minibatches of the last epoch, each before its step.
 
-        share_done: of the run. metrics: of its steps. value_norm: of the network.
+        config: with the present values of schedules. metrics: of its steps. value_norm: of the network.
         """
         kl = metrics.mean_of_last(config.num_batches_per_epoch, "approx_kl")
         if kl is None:
             return  # no step of the last epoch was finite
-        threshold, final = config.lr_schedule_kl_threshold, config.lr_adaptive_max_final
-        lowest, highest = config.lr_adaptive_min, config.lr_adaptive_max
+        threshold, lowest, highest = config.lr_schedule_kl_threshold, config.lr_adaptive_min, config.lr_adaptive_max
         assert highest != "auto"  # see sf.config.auto_values
         assert threshold != "auto"
-        assert final != "auto"
-        if final is not None:
-            highest = held(highest, share_done, final, config.lr_adaptive_max_hold)
         worth = _advantage_scale(config, metrics, value_norm)
         self.set(kl_adaptive(self.value, kl, worth * threshold, lowest, max(worth * highest, lowest)))
 

@@ -19,8 +19,8 @@ from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.gradients.worker import Inputs
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.loss.minibatch_loss import minibatch_loss
+from sf.learner.loss.numbers import LossNumbers
 from sf.learner.loss.ppo import PPOLoss
-from sf.learner.loss.terms import coefficients
 from sf.learner.optimizer.optimizer import Optimizer
 from sf.model.actor_critic import UnrollOutput
 from sf.model.distributions import ActionDistribution
@@ -81,8 +81,8 @@ class OptimizerStep:
         faster = self._faster_step
         if faster is not None and faster.takes(part, config):
             # It compares its steps with `_take_own`, and may record one.
-            weights = coefficients(config_now)
-            return faster.step(part, weights, lambda minibatch, w: self._take_own(minibatch, config_now, w))
+            numbers = LossNumbers.of(config_now)
+            return faster.step(part, numbers, lambda minibatch, given: self._take_own(minibatch, config_now, given))
         return self._take_own(part.taken(), config_now)
 
     def evaluate(self, batch: Batch) -> tuple[ActionDistribution, Tensor]:
@@ -91,14 +91,14 @@ class OptimizerStep:
         return ActionDistribution(self._action_spec, out.params), out.value
 
     def _take_own(
-        self, minibatch: Minibatch, config: LearnerConfig, coefficients: Tensor | None = None
+        self, minibatch: Minibatch, config: LearnerConfig, numbers: LossNumbers | None = None
     ) -> dict[str, Tensor]:
         """Take one step with PyTorch's operations. What it does beyond network and loss, `training_step` does, too.
 
-        coefficients: of the terms of the loss, in the place of those of `config`.
+        numbers: in the place of those of `config`.
         """
         self._optimizer.zero_grad()
-        result, target = self._loss(minibatch, config, coefficients)
+        result, target = self._loss(minibatch, config, numbers)
         grad_norm = self._make_gradients(result.loss, config.max_grad_norm)
         loss = result.of_all_ranks
         is_finite = loss.isfinite() & grad_norm.isfinite()
@@ -108,10 +108,10 @@ class OptimizerStep:
         self._model.update_value_norm(target, minibatch.mask & is_finite)
         return {**result.metrics, "loss": loss, "grad_norm": grad_norm, "is_skipped": is_skipped}
 
-    def _loss(self, minibatch: Minibatch, config: LearnerConfig, coefficients: Tensor | None) -> tuple[PPOLoss, Tensor]:
+    def _loss(self, minibatch: Minibatch, config: LearnerConfig, numbers: LossNumbers | None) -> tuple[PPOLoss, Tensor]:
         """Returns the loss, and the value targets [T, B] in the scale of returns."""
         policy, value = self.evaluate(minibatch.batch)
-        return minibatch_loss(config, minibatch, policy, value, self._model.value_norm, self._ranks, coefficients)
+        return minibatch_loss(config, minibatch, policy, value, self._model.value_norm, self._ranks, numbers)
 
     def _make_gradients(self, loss: Tensor, max_norm: float) -> Tensor:
         """Compute all gradients, and clip them unless max_norm is 0. Returns their global norm before that, 0-dim."""

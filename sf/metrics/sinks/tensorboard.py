@@ -24,7 +24,8 @@ from sf.storage.run_dir import RunDir
 from sf.storage.text_files import append_whole, open_to_append, printable
 
 _OF_POLICY = re.compile(r"(policy_\d+)/(.+)")
-_KEPT_GROUPS = ("stats/", "eval/", "league/", "video")  # environments' own, evaluations, players, videos
+# Environments' own, evaluations, players, videos, values of --anneal.
+_KEPT_GROUPS = ("stats/", "eval/", "league/", "video", "annealed/")
 
 TAGS = {
     "mean_return": "return/mean",
@@ -98,6 +99,7 @@ def tag(name: str) -> str:
         return f"{of_policy[1]}/{tag(of_policy[2])}"
     if name in TAGS:
         return TAGS[name]
+    name = name.removeprefix("train/") if name.startswith("train/annealed/") else name
     return name if name.startswith(_KEPT_GROUPS) else f"other/{name}"
 
 

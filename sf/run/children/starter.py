@@ -20,11 +20,10 @@ from sf.system.processes.reports import Replaced
 
 
 class Starter:
-    """resumed_steps: env steps of earlier parts of the run, by policy. resumed_episodes: see `Start`."""
+    """resumed_steps: env steps of earlier parts of the run, by policy."""
 
     def __init__(self, memory: RunMemory, learner_orders: LearnerOrders) -> None:
         self.resumed_steps: Sequence[int] = [0] * memory.plan.num_policies
-        self.resumed_episodes = 0
         self._memory = memory
         self._learner_orders = learner_orders
         self._starts: Counter[str] = Counter()
@@ -48,7 +47,6 @@ class Starter:
             self._learner_orders.links,
             self.resumed_steps,
             self._learner_orders.hyperparameters,
-            self.resumed_episodes,
         )
         self._starts[name] += 1
         child = start_child(role.server, role.name, idx, role.body, role.arguments(start))

@@ -70,10 +70,9 @@ class Supervisor:
         """Whether all processes that training needs are ready."""
         return not self._unstarted and self._living.are_under_way
 
-    def resume(self, env_steps: Sequence[int], num_episodes: int) -> None:
-        """The run goes on with earlier parts. env_steps: of these, by policy. num_episodes: of all actors, where there
-        is a curriculum."""
-        self.starter.resumed_steps, self.starter.resumed_episodes = env_steps, num_episodes
+    def resume(self, env_steps: Sequence[int]) -> None:
+        """The run goes on with earlier parts. env_steps: of these, by policy."""
+        self.starter.resumed_steps = env_steps
 
     def start(self, is_interrupted: Callable[[], bool]) -> None:
         """Start all children, some of them later: see `Role.starts_gradually`."""

@@ -73,7 +73,7 @@ class ScoredPolicy:
         num_workers = num_usable_cores()
         task = EvaluationTask(
             env=config.run.env,
-            options=envs.as_evaluated(config.run.env, config.environment),
+            options=config.evaluated_environment,
             players={str(file): policy},
             num_episodes=num_episodes,
             objective=config.population.pbt_target_objective,

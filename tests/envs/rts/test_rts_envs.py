@@ -12,14 +12,14 @@ import pytest
 from group_driver import play
 from gymnasium.utils.env_checker import check_env
 
-from sf.envs import EnvOptions, Planes, UsageError, as_evaluated, describe, make_group
+from sf.config.older import as_today
+from sf.envs import EnvOptions, Planes, UsageError, describe, make_group
 from sf.envs.registry import kwargs_against
 from sf.envs.rts import RtsEnv, RtsParallelEnv
-from sf.envs.rts.arena import LONGEST_HELP, Arena
 from sf.envs.rts.engine.orders import IDLE, MOVE
 from sf.envs.rts.engine.units import MELEE
-from sf.envs.rts.group import RtsGroup
 from sf.envs.rts.settings import Settings
+from sf.envs.spaces.observations import obs_arrays
 
 
 def _episodes(env_id: str, num_steps: int, **kwargs: object):
@@ -134,23 +134,20 @@ def test_pettingzoo_checks_the_match():
     checks.parallel_api_test(RtsParallelEnv("flag", max_ticks=500), 120)
 
 
-def test_a_curriculum_lets_the_ai_play_ever_fewer_ticks_and_is_left_out_of_an_evaluation():
-    kwargs = {"opponent": "random", "curriculum": 60}
-    assert as_evaluated("rts_mini", EnvOptions(env_kwargs=json.dumps(kwargs))).kwargs == {"opponent": "random"}
-    assert as_evaluated("CartPole-v1", EnvOptions(env_kwargs=json.dumps(kwargs))).kwargs == kwargs
-    arena = Arena(Settings(curriculum=40), [1] * 30)
-    begins = []
-    for _ in range(41):
-        arena.begin(np.ones(30, bool))
-        begins.append(arena.games.ticks.mean())
-        assert arena.games.ticks.max() <= LONGEST_HELP
-    assert 350 < np.mean(begins[:4]) < 650
-    assert 150 < np.mean(begins[18:23]) < 350
-    assert begins[40] == 0.0
-    arena = Arena(Settings(curriculum=40), [1, 2, 3])
-    RtsGroup(arena).go_on_after(38)
-    arena.begin(np.ones(3, bool))
-    assert 0 < arena.games.ticks.max() <= LONGEST_HELP * 2 / 40
+def test_help_lets_the_ai_play_the_first_ticks_of_an_episode():
+    options = EnvOptions(env_options={"help": 800})
+    group = make_group("rts_mini", 30, options, seed=1, first_env_idx=0)
+    games, obs = group.arena.games, obs_arrays(group.spec.obs_space, 30)
+    rows = {key: list(each) for key, each in obs.items()}
+    group.reset(rows)
+    assert 300 < games.ticks.mean() < 500
+    assert games.ticks.max() <= 800
+    group.set_ranges(0, {"help": (0, 0)})
+    group.arena.begin(np.ones(30, bool))
+    assert games.ticks[0] == 0
+    assert games.ticks[1:].mean() > 300
+    assert describe("rts_mini_match", EnvOptions()).schedulable == {}
+    assert as_today({"env": "rts_mini", "env_kwargs": '{"curriculum": 9, "room": 64}'})["env_kwargs"] == '{"room": 64}'
 
 
 def test_a_mixture_draws_its_opponents_and_says_how_each_fared():

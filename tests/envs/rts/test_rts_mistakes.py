@@ -14,13 +14,13 @@ WRONG = {
     "rts_mini": [
         *({"oponent": "simple"}, {"opponent": "flag"}, {"opponent": {"simple": -1}}),
         *({"opponent": {"simple": float("inf")}}, {"opponent": {"simple": 1e308, "random": 1e308}}),
-        *({"frame_skip": 0}, {"frame_skip": 10**30}, {"max_ticks": 10**20}, {"curriculum": 10**400}, {"room": 10**9}),
+        *({"frame_skip": 0}, {"frame_skip": 10**30}, {"max_ticks": 10**20}, {"room": 10**9}),
         *({"history": 10**6}, {"extra": 10**20}, {"extra": 59}, {"size": 300}, {"actions": "all"}),
         *({"replays": 5}, {"replays": "/proc/here"}, {"replays": "a\0b"}, {"replay": "a\0b"}, {"replay": "no.rts"}),
     ],
-    "rts_tower": [{"actions": "by_type"}, {"opponent": "simple"}, {"curriculum": 20}, {"opponent_frame_skip": 20}],
+    "rts_tower": [{"actions": "by_type"}, {"opponent": "simple"}, {"opponent_frame_skip": 20}],
     "rts_flag": [{"extra": 3}],
-    "rts_mini_match": [{"opponent": "simple"}, {"curriculum": 9}],
+    "rts_mini_match": [{"opponent": "simple"}],
 }
 
 

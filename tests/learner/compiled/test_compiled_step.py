@@ -155,7 +155,9 @@ def test_what_changes_during_a_run_needs_no_other_program(followed_only):
     one, other = Learner(**flags), Learner(with_program=False, **flags)
     for learner in (one, other):
         learner.train(2)
-        learner.updater.set_hyperparameters({"learning_rate": 0.05, "gamma": 0.9, "exploration_loss_coeff": 0.2})
+        learner.updater.set_hyperparameters(
+            {"learning_rate": 0.05, "gamma": 0.9, "exploration_loss_coeff": 0.2, "ppo_clip_ratio": 0.01}
+        )
         learner.train(2, first_seed=3)
     assert one.compiled._runner.num_runs >= 16
     assert_same(one.weights(), other.weights())
@@ -165,14 +167,14 @@ def test_with_settings_that_it_was_not_made_for_the_learners_own_step_is_taken(f
     one, other = Learner(), Learner(with_program=False)
     for learner in (one, other):
         learner.train(1)
-        learner.updater.set_hyperparameters({"ppo_clip_ratio": 0.01})
+        learner.updater.set_hyperparameters({"ppo_clip_value": 0.01})
     num_runs = one.compiled._runner.num_runs
     for learner in (one, other):
         learner.train(2, first_seed=2)
     assert one.compiled._runner.num_runs == num_runs
     assert not one.compiled.is_at_work  # so gradient workers may help
     assert_same(one.weights(), other.weights())
-    one.updater.set_hyperparameters({"ppo_clip_ratio": one.config.learner.ppo_clip_ratio})
+    one.updater.set_hyperparameters({"ppo_clip_value": one.config.learner.ppo_clip_value})
     one.train(1)
     assert one.compiled._runner.num_runs == num_runs + 4
     assert one.compiled.is_at_work

@@ -114,17 +114,17 @@ def test_there_are_never_many_recordings(device, monkeypatch):
 
 
 def test_what_changes_during_a_run_is_followed(device):
-    learners = [
-        Learner(device, is_recorded=is_recorded, exploration_loss_coeff_final=0.0) for is_recorded in (True, False)
-    ]
+    flags = {"core": "gru", "rnn_size": 8, "exploration_loss_coeff_final": 0.0}  # each step makes targets
+    learners = [Learner(device, is_recorded=is_recorded, **flags) for is_recorded in (True, False)]
     for learner in learners:
         learner.train(2)
-        learner.updater.set_hyperparameters({"learning_rate": 0.001, "exploration_loss_coeff": 0.1})
+        changed = {"exploration_loss_coeff": 0.1, "ppo_clip_ratio": 0.01, "gamma": 0.5, "reward_scale": 3.0}
+        learner.updater.set_hyperparameters({"learning_rate": 0.001, "gae_lambda": 0.5, **changed})
         learner.train(2, first_seed=3)
     before = learners[0].recorded._recorded.copy()
     assert_same(*learners)
     for learner in learners:
-        learner.updater.set_hyperparameters({"ppo_clip_ratio": 0.01})  # a constant of the recording
+        learner.updater.set_hyperparameters({"ppo_clip_value": 0.01})  # a constant of the recording
         learner.train(2, first_seed=5)
     assert_same(*learners)
     assert not set(map(id, before.values())) & set(map(id, learners[0].recorded._recorded.values()))

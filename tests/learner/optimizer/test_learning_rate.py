@@ -2,19 +2,7 @@ import math
 
 import pytest
 
-from sf.learner.optimizer.learning_rate import advantage_scale, cosine, held, kl_adaptive
-
-
-def test_a_rate_may_be_held_before_it_falls():
-    assert [held(2.0, share_done, 1.0, 0.5) for share_done in (0.0, 0.5, 0.75, 1.0)] == [2.0, 2.0, 1.5, 1.0]
-    assert [held(2.0, share_done, 0.0, 0.0) for share_done in (0.0, 0.25, 1.0)] == [2.0, 1.5, 0.0]
-
-
-def test_a_cosine_rate_is_half_a_wave_from_the_initial_rate_to_0_at_the_end():
-    rates = [cosine(2.0, share_done) for share_done in (0.0, 1 / 3, 0.5, 2 / 3, 1.0)]
-    assert rates == pytest.approx([2.0, 1.5, 1.0, 0.5, 0.0])
-    assert rates[0] == 2.0
-    assert rates[-1] == 0.0
+from sf.learner.optimizer.learning_rate import advantage_scale, kl_adaptive
 
 
 @pytest.mark.parametrize(("kl", "factor"), [(0.021, 1 / 1.5), (0.019, 1.0), (0.006, 1.0), (0.004, 1.5)])

@@ -43,6 +43,7 @@ def _learner_arguments(start: Start) -> LearnerArgs:
             others=[memory.counter_row("learner", idx) for idx in range(plan.num_policies) if idx != policy_id],
             others_before=sum(start.resumed_steps) - start.resumed_steps[policy_id],
         ),
+        scheduled=memory.scheduled,
         recoveries=memory.recoveries,
         orders=orders,
         hyperparameters=dict(start.hyperparameters(policy_id)),

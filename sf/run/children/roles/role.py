@@ -27,7 +27,6 @@ class Start(NamedTuple):
     links: Links
     resumed_steps: Sequence[int]  # env steps of earlier parts of the run, by policy
     hyperparameters: Callable[[int], Mapping[str, float]]  # of a policy: those that differ from the configuration
-    resumed_episodes: int = 0  # of all actors in earlier parts of the run, where there is a curriculum
     weights: SharedWeights | None = None  # in a serial run, those that the learner publishes
 
 

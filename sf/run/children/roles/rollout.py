@@ -29,7 +29,6 @@ def _rollout_arguments(start: Start) -> RolloutWorkerArgs:
         is_serial=config.run.serial,
         is_synchronous=not config.sampler.async_rl,
         is_first_start=start.num_before == 0,
-        resumed_episodes=start.resumed_episodes // (plan.num_actors * plan.place.size),
         core=memory.pinned.of(idx),
         slots=memory.pool.of_worker(),
         channel=memory.channels.of_worker(idx),
@@ -49,6 +48,7 @@ def _rollout_arguments(start: Start) -> RolloutWorkerArgs:
         action_space=plan.spec.action_space,
         objective=config.population.pbt_target_objective,
         shaping=memory.shaping,
+        scheduled=memory.scheduled,
     )
 
 
