@@ -11,6 +11,7 @@ from sized_env import LENGTH, Sized
 from sf import envs
 from sf.envs import EnvOptions, StepResult, UsageError
 from sf.envs.added.episode_options import EpisodeOptionsGroup
+from sf.envs.doom.matches import match, tasks
 from sf.envs.errors import ApiError
 from sf.envs.groups.gym import GymGroup
 from sf.envs.guard import GuardedGroup
@@ -117,10 +118,17 @@ def test_options_that_cannot_be_are_refused_before_anything_starts(given):
         envs.describe("sized_env:Sized", EnvOptions(env_options=given))
 
 
-def test_matches_of_doom_have_their_length_and_the_difficulty_of_bots_as_options():
-    fixed = {"doom_match_s": 2.0, "doom_bot_difficulty": 10, "env_options": json.dumps({"doom_match_s": 4.0})}
+def test_matches_of_doom_have_their_length_and_the_difficulty_of_bots_as_options(monkeypatch):
+    added = []
+    monkeypatch.setattr(match, "bot_name", lambda *bot: added.append(bot) or tasks.bot_name(*bot))
+    fixed = {
+        "doom_match_s": 2.0,
+        "doom_bot_difficulty": 10,
+        "env_options": json.dumps({"doom_match_s": 4.0, "doom_bot_difficulty": 80}),
+    }
     group = envs.make_group("doom_duel_bots", 1, EnvOptions(**fixed), seed=0, first_env_idx=0)
     assert set(group.spec.schedulable) == {"doom_match_s", "doom_bot_difficulty"}
     _, steps = play(group, 71)
     ends = [t for t, step in enumerate(steps) if step.result.truncated[0]]
     assert ends == [69]  # 4 seconds of 35 tics, two a step
+    assert added == [(80, 0), (80, 0)]

@@ -13,7 +13,7 @@ from sf.envs.doom.engine import MAX_ATTEMPTS, Watchdog, start_engine, start_join
 from sf.envs.doom.game import Game, Rows
 from sf.envs.doom.matches.network import PrivateNetwork, ReservedPort
 from sf.envs.doom.matches.player import Player
-from sf.envs.doom.matches.tasks import BOT_DIFFICULTY, MATCH_S, TICS_PER_S, BotsFile, MatchSetup
+from sf.envs.doom.matches.tasks import BOT_DIFFICULTY, MATCH_S, TICS_PER_S, BotsFile, MatchSetup, bot_name
 from sf.envs.group import Episode
 
 JOIN_LIMIT_S = 40.0  # it takes a second where nothing else runs
@@ -57,7 +57,7 @@ class Match(Game):
         """
         self._frameskip = frameskip
         self._time_limit = self._next_time_limit = setup.time_limit
-        self._bots: BotsFile | None = None  # of one difficulty
+        self._bot_difficulty = setup.bot_difficulty
         self._num_bots = setup.num_bots
         self._winning_is_objective = setup.winning_is_objective
         self._teams = setup.teams
@@ -67,9 +67,9 @@ class Match(Game):
         with ExitStack() as started:
             rules = f"{RULES} {_TEAM_RULES}" if setup.teams else RULES
             if setup.bot_difficulty is not None:
-                self._bots = BotsFile(setup.bot_difficulty)
-                started.callback(self._bots.close)
-                rules += f" +viz_bots_path {self._bots.path}"
+                bots = BotsFile()
+                started.callback(bots.close)
+                rules += f" +viz_bots_path {bots.path}"
             for player in self._players:
                 started.callback(player.game.close)
             if len(self._players) == 1:
@@ -110,8 +110,8 @@ class Match(Game):
         """See `sf.envs.doom.matches.tasks.schedulable`."""
         if MATCH_S in values:
             self._next_time_limit = round(values[MATCH_S] * TICS_PER_S)
-        if BOT_DIFFICULTY in values and self._bots is not None:
-            self._bots.write(int(values[BOT_DIFFICULTY]))
+        if BOT_DIFFICULTY in values:
+            self._bot_difficulty = int(values[BOT_DIFFICULTY])
 
     def episodes(self, first_actor_idx: int) -> list[Episode]:
         teams = {player.number: team for player, team in zip(self._players, self._teams, strict=False)}
@@ -189,8 +189,9 @@ class Match(Game):
 
     def _add_bots(self) -> None:
         """Let the bots in, and play on until all agents live: bots kill whoever stands where they spawn."""
-        for _ in range(self._num_bots):
-            self._host.send_game_command("addbot")
+        for place in range(self._num_bots):
+            name = "" if self._bot_difficulty is None else bot_name(self._bot_difficulty, place)
+            self._host.send_game_command(f"addbot {name}".rstrip())
         num_players = len(self._players) + self._num_bots
         for _ in range(MAX_TICS_FOR_BOTS):
             everybody_is_in = self._host.get_game_variable(vizdoom.GameVariable.PLAYER_COUNT) == num_players

@@ -12,6 +12,7 @@ from sf.envs.errors import UsageError
 from sf.envs.options import EnvOptions
 
 MATCH_S, BOT_DIFFICULTY = "doom_match_s", "doom_bot_difficulty"
+MOST_DIFFICULT = 100  # bots
 FRAMESKIP = 2
 TICS_PER_S = 35
 MAX_PLAYERS = 16  # of the engine, bots included
@@ -60,7 +61,7 @@ def schedulable(setup: MatchSetup) -> dict[str, tuple[float, float]]:
 
     Bots have a difficulty that can change where they were given one.
     """
-    difficulty = {BOT_DIFFICULTY: (0, 100)} if setup.num_bots and setup.bot_difficulty is not None else {}
+    difficulty = {BOT_DIFFICULTY: (0, MOST_DIFFICULT)} if setup.num_bots and setup.bot_difficulty is not None else {}
     return {MATCH_S: (1.0, 3600.0), **difficulty}
 
 
@@ -134,22 +135,24 @@ def _find_map(wad: Path, options: EnvOptions) -> str:
 
 
 class BotsFile:
-    """A file, in memory, of bots that are all of one difficulty, for an engine to read."""
+    """A file, in memory, of bots of all difficulties, for an engine to read when it starts."""
 
-    def __init__(self, difficulty: int) -> None:
-        """difficulty: 0 to 100."""
+    def __init__(self) -> None:
+        places = range(MAX_PLAYERS)
+        bots = "\n".join(_bot(difficulty, place) for difficulty in range(MOST_DIFFICULT + 1) for place in places)
         self._fd = os.memfd_create("bots.cfg")
+        os.write(self._fd, bots.encode())
         self.path = f"/proc/{os.getpid()}/fd/{self._fd}"
-        self.write(difficulty)
-
-    def write(self, difficulty: int) -> None:
-        """Change the difficulty. Engines read the file when a match begins."""
-        skills = "".join(f"    {name} {difficulty}\n" for name in _BOT_SKILLS)
-        bots = [
-            f'{{\n    name Bot{i}\n{skills}    color "40 cf 00"\n    skin base\n}}\n' for i in range(1, MAX_PLAYERS)
-        ]
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, "\n".join(bots).encode(), 0)
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def bot_name(difficulty: int, place: int) -> str:
+    """Returns the name of a bot in a `BotsFile`. place: tells it from others of this difficulty."""
+    return f"Bot{difficulty}_{place}"
+
+
+def _bot(difficulty: int, place: int) -> str:
+    skills = "".join(f"    {name} {difficulty}\n" for name in _BOT_SKILLS)
+    return f'{{\n    name {bot_name(difficulty, place)}\n{skills}    color "40 cf 00"\n    skin base\n}}\n'
