@@ -144,12 +144,14 @@ class Updater:
         self.model.update_normalizers({key: obs[:-1] for key, obs in batch.obs.items()}, batch.valid)
         self._set_schedules(share_done, annealed)
         version_before = self.version
+        num_used = torch.zeros((), device=self._device)
         self._optimizer_step.begin_iteration()
         for part in self._cuts(batch, mask, callback):
             if not callback.goes_on():
                 break
             results = self._optimizer_step.take(part, self._config, self._config_now)
             self.skipped.count(results.pop("is_skipped"))
+            num_used += results["num_samples"]
             self.metrics.add_step(results)
             self.version += 1
             callback.after_step()
@@ -160,6 +162,7 @@ class Updater:
             {
                 "lag_mean": lag.sum() / batch.valid.sum().clamp(min=1),
                 "lag_max": lag.max(),
+                "sample_reuse": num_used / (self._ranks.size * batch.valid.sum()).clamp(min=1),
                 "masked_share": (batch.valid & ~fresh).sum() / batch.valid.sum().clamp(min=1),
                 **self._clipped_share(batch),
             }

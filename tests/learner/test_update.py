@@ -373,6 +373,7 @@ def test_samples_that_are_too_old_are_masked_and_counted():
     trained = batch.valid.clone()
     trained[:2] = False
     assert metrics["masked_share"] == pytest.approx(1 - (trained.sum() / batch.valid.sum()).item())
+    assert metrics["sample_reuse"] == pytest.approx(updater._config.num_epochs * (1 - metrics["masked_share"]))
     assert metrics["lag_max"] == 5
     assert metrics["lag_mean"] == pytest.approx(lag.mean().item())
 

@@ -48,6 +48,11 @@ def test_two_ranks_take_the_steps_of_one_learner_with_all_samples(over, monkeypa
     torch.testing.assert_close(weights_0, weights, rtol=1e-5, atol=1e-5)
     assert (weights - numbers_of(one_rank.make_updater(one_rank.CONFIG).model)).abs().max() > 0.001
     for iteration, of_one in metrics.items():
-        of_all = of_one.keys() - {"lag_mean", "lag_max", "masked_share"}  # these are of the samples of each rank
+        of_all = of_one.keys() - {
+            "lag_mean",
+            "lag_max",
+            "masked_share",
+            "sample_reuse",
+        }  # these are of the samples of each rank
         found = {key: metrics_0[iteration][key] for key in of_all}
         assert found == pytest.approx({key: of_one[key] for key in of_all}, rel=1e-3, abs=1e-4)

@@ -49,7 +49,12 @@ def test_two_ranks_train_as_one_learner_with_all_samples(ranks, monkeypatch, way
     assert (weights - untrained).abs().max() > 0.01
     for iteration, of_one in metrics.items():
         of_two = metrics_0[iteration]
-        shared = of_one.keys() - {"lag_mean", "lag_max", "masked_share"}  # these are of the samples of each rank
+        shared = of_one.keys() - {
+            "lag_mean",
+            "lag_max",
+            "masked_share",
+            "sample_reuse",
+        }  # these are of the samples of each rank
         expected = {key: of_one[key] for key in shared}
         assert {key: of_two[key] for key in shared} == pytest.approx(expected, rel=1e-3, abs=1e-4)
 

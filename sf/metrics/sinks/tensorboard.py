@@ -44,6 +44,7 @@ TAGS = {
     "sampled_env_frames_per_second": "throughput/frames_per_second_sampled",
     "policy/actions_per_batch": "throughput/actions_per_inference_batch",
     "train/num_samples": "throughput/samples_per_minibatch",
+    "train/sample_reuse": "throughput/sample_reuse",
     "train/num_choices": "throughput/choices_per_minibatch",
     "train/lag_mean": "lag/mean",
     "train/lag_max": "lag/max",
