@@ -1,0 +1,102 @@
+"""A run that is operated on and goes on, and one that begins with what it has learned."""
+
+import io
+import json
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from unittest import mock
+
+import pytest
+from runs import train_here
+
+from sf.evaluation.play.named_checkpoint import find_checkpoint
+from sf.storage.run_dir import RunDir
+from sf.tools.commands.surgery import main
+
+ENV = "growing_env:Growing"
+WIDER = ["--env_kwargs", '{"num_entries": 6, "num_choices": 5}', "--encoder_mlp_layers", "24", "--core", "gru"]
+WIDER += ["--core_skip", "true", "--rnn_size", "8"]
+
+
+def surgery(*words):
+    """The status of the command, and what it prints."""
+    said = io.StringIO()
+    with mock.patch.object(sys, "argv", ["sf-surgery", *words]), redirect_stdout(said), redirect_stderr(said):
+        try:
+            main()
+        except SystemExit as end:
+            return end.code, said.getvalue()
+    return 0, said.getvalue()
+
+
+def records(run):
+    return [json.loads(line) for line in run.metrics.read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory):
+    """A run that has learned its task."""
+    tmp_path = tmp_path_factory.mktemp("runs")
+    train_here(tmp_path, "--experiment", "before", "--train_for_env_steps", "20000", "--learning_rate", "0.01", env=ENV)
+    return RunDir(tmp_path / "before")
+
+
+def test_a_run_goes_on_after_surgery_with_all_that_it_knew(before):
+    tmp_path = before.path.parent
+    out = RunDir(tmp_path / "after")
+    status, said = surgery(str(before.path), "--out", str(out.path), *WIDER)
+    assert status == 0, said
+    assert "does what it did before" in said
+    saved, operated = (find_checkpoint(run.path)[1].state for run in (before, out))
+    assert operated["env_steps"] == saved["env_steps"]
+    assert operated["updater"]["version"] == saved["updater"]["version"]
+    flags = ["--experiment", "after", "--train_for_env_steps", "30000"]
+    train_here(tmp_path, *flags, "--encoder_mlp_layers", "24", env=ENV)
+    new = records(out)[len(records(before)) :]
+    assert new[0]["env_steps"] >= saved["env_steps"]
+    # One of a hundred choices is new, and never pays; chance is a third of 16.
+    assert records(before)[-1]["return_mean"] > 14
+    assert all(record["return_mean"] > 14 for record in new if record.get("episodes_in_mean", 0) > 50)
+    assert (
+        new[0]["policy_00/train/learning_rate" if "policy_00/train/learning_rate" in new[0] else "learning_rate"] == 0
+    )
+    state = find_checkpoint(out.path)[1].state["updater"]
+    assert state["version"] > saved["updater"]["version"]
+    assert state["steps_since_surgery"] == state["version"] - saved["updater"]["version"]
+
+
+def test_a_new_run_begins_at_0_with_what_another_has_learned(before):
+    tmp_path = before.path.parent
+    flags = ["--experiment", "begun", "--init_from", str(before.path), "--surgery", "true", *WIDER]
+    train_here(tmp_path, *flags, "--train_for_env_steps", "3000", env=ENV)
+    begun = RunDir(tmp_path / "begun")
+    assert records(begun)[-1]["return_mean"] > 14
+    state = find_checkpoint(begun.path)[1].state
+    assert 3000 <= state["env_steps"] < 10_000
+    assert state["updater"]["steps_since_surgery"] == state["updater"]["version"] - 1
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--encoder_mlp_layers", "8"], "--inexact true"),
+        (["--core", "gru"], "--core_skip true"),
+        (["--num_policies", "2"], "num_policies is 2"),
+        (["--env_kwargs", '{"num_entries": 3}'], "--inexact true"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(before, words, sentence):
+    out = before.path.parent / "refused"
+    status, said = surgery(str(before.path), "--out", str(out), *words)
+    assert status == 2
+    assert sentence in said.splitlines()[-1]
+    assert not out.exists()
+
+
+def test_what_is_lost_is_measured_on_decisions_of_today(before):
+    out = before.path.parent / "shown"
+    words = ["--env_kwargs", '{"num_choices": 2}', "--inexact", "true", "--dry_run", "true"]
+    status, said = surgery(str(before.path), "--out", str(out), *words)
+    assert status == 0, said
+    assert "choices that are gone had a probability of 0.3" in said
+    assert not out.exists()
