@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -20,10 +22,35 @@ Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
 
 def orthogonal(layer: Layer, gain: float = HIDDEN_GAIN) -> Layer:
     """The same layer, with orthogonal weights (Saxe et al. 2014) and biases of 0."""
-    nn.init.orthogonal_(layer.weight, gain)
+    make_orthogonal(layer.weight, gain)
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
     return layer
+
+
+_waiting: list[tuple[Tensor, float]] | None = None
+
+
+def make_orthogonal(weight: Tensor, gain: float = 1.0) -> None:
+    """Fills a weight with orthogonal numbers: at once, which takes minutes for the largest, or see `left_for_later`."""
+    if _waiting is None:
+        nn.init.orthogonal_(weight, gain)
+    else:
+        weight.detach()[(0,) * weight.ndim] = math.nan  # until it is filled, also by another rule
+        _waiting.append((weight, gain))
+
+
+@contextmanager
+def left_for_later() -> Iterator[list[tuple[Tensor, float]]]:
+    """Networks that are built inside have no numbers in their orthogonal weights, as most come from elsewhere. Yields a
+    list, which in the end has these weights, or parts of them, with their gains."""
+    global _waiting  # noqa: PLW0603  what builds a network calls modules of the user, through which nothing can be handed
+    _waiting = []
+    try:
+        yield _waiting
+        _waiting[:] = [(weight, gain) for weight, gain in _waiting if weight[(0,) * weight.ndim].isnan()]
+    finally:
+        _waiting = None
 
 
 def activation(nonlinearity: str, *, inplace: bool = True) -> nn.Module:

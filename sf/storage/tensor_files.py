@@ -9,7 +9,7 @@ import hashlib
 import json
 import mmap
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,24 +43,25 @@ class TensorFile:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             checkpoint.require_whole(path, data)
         try:
-            file = safe_open(path, "pt")
-            self.state: dict[str, Any] = checkpoint.state_in(file.metadata())
+            with safe_open(path, "pt") as tensors:
+                self.state: dict[str, Any] = checkpoint.state_in(tensors.metadata())
+                self.tensors: Mapping[str, Tensor] = _Tensors(path, tensors.keys())
         except Exception as error:  # anybody can write a file with a right checksum
             raise UsageError(f"{path} is not a checkpoint of this package ({type(error).__name__}: {error})") from None
-        self.tensors: Mapping[str, Tensor] = _Tensors(file)
 
 
 class _Tensors(Mapping[str, Tensor]):
-    """Reads a tensor each time that it is asked for."""
+    """Reads a tensor each time that it is asked for, and opens the file anew: what was read leaves the memory."""
 
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._names = dict.fromkeys(file.keys())
+    def __init__(self, path: Path, names: Iterable[str]) -> None:
+        self._path = path
+        self._names = dict.fromkeys(names)
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._names:
             raise KeyError(name)
-        return cast("Tensor", self._file.get_tensor(name))
+        with safe_open(self._path, "pt") as file:
+            return cast("Tensor", file.get_tensor(name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -90,7 +91,7 @@ def write(path: Path, tensors: Mapping[str, Callable[[], Tensor]], like: Mapping
         for name, make in tensors.items():
             tensor = make()
             assert (tensor.shape, tensor.dtype) == (like[name].shape, like[name].dtype), name
-            data = memoryview(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy())
+            data = tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().data
             digest.update(data)
             file.write(data)
         file.seek(place.start)

@@ -148,9 +148,10 @@ class _Walk:
                 self._convolution(at, part, layer, given, out)
                 given = out
             elif isinstance(layer, ResidualBlock):
-                inner = (Block("inner channels", (layer.branch[1].weight.shape[0],)),)  # type: ignore[union-attr]
-                self._convolution(f"{at}.branch.1", f"{part}.1", layer.branch[1], given, inner)
-                self._convolution(f"{at}.branch.3", f"{part}.3", layer.branch[3], inner, given)
+                _, first, _, second = layer.branch
+                inner = (Block("inner channels", (first.out_channels,)),)  # type: ignore[arg-type]
+                self._convolution(f"{at}.branch.1", f"{part}.1", first, given, inner)
+                self._convolution(f"{at}.branch.3", f"{part}.3", second, inner, given)
         return _size_of_features(encoder, seen)
 
     def _convolution(self, name: str, role: str, layer: Any, given: Axis, out: Axis) -> None:

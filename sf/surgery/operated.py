@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sf.config import Config, ModelConfig
 from sf.envs.errors import UsageError
 from sf.envs.spaces import space_json
 from sf.evaluation.play.named_checkpoint import config_of
+from sf.model.layers import left_for_later
 from sf.model.normalizers import MISSED, RunningMoments
 from sf.storage.checkpoint import MODEL, OPTIMIZER, Checkpoint
 from sf.surgery import outputs
@@ -51,10 +53,11 @@ class Operated:
         require_can_go_on(self._old_config, request.config)
         require_can_be_exact(old.model, new.model)
         self.operation = Operation(old.body, new.body)
-        self._pair = self._operate(old, name)
-        self.difference = difference(self._pair)
+        pair = self._operate(old, name)
+        self.difference = difference(pair)
         self.loss: outputs.Loss | None = None
-        self._finish(name)
+        self._finish(pair, name)
+        self._network = pair.new_network  # the old one is not needed any more, and may be large
 
     @torch.no_grad()
     def _operate(self, old: Subject, name: str) -> Pair:
@@ -67,9 +70,7 @@ class Operated:
         except RuntimeError as error:
             reason = " ".join(str(error).split())
             raise UsageError(f"{name} has weights that do not fit its configuration ({reason})") from None
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self._request.config.run.seed + self._request.policy_id)
-            new_network = self._request.subject.build("cpu").requires_grad_(False)
+        new_network = self._untrained()
         pair = Pair(old, old_network, self._request.subject, new_network)
         for key, fresh in new_network.state_dict().items():
             source = self.operation.sources[key]
@@ -77,6 +78,21 @@ class Operated:
         self._keep_counts(pair)
         self._rescaled = outputs.rescale_values(pair)
         return pair
+
+    def _untrained(self) -> Any:
+        """Makes a network with fresh numbers where there are no others, as large orthogonal weights take minutes."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self._request.config.run.seed + self._request.policy_id)
+            with left_for_later() as waiting:
+                network = self._request.subject.build("cpu").requires_grad_(False)
+            names = {_memory_of(weight): name for name, weight in network.named_parameters()}
+            for weight, gain in waiting:
+                name = names[_memory_of(weight)]
+                if self.operation.sources[name] is None:
+                    weight.copy_(nn.init.orthogonal_(torch.empty(weight.shape), gain))  # it may be in channels_last
+                elif self.operation.needs_fresh(name):  # as large as orthogonal numbers would be
+                    nn.init.normal_(weight, std=gain / math.sqrt(max(len(weight), weight[0].numel())))
+        return network
 
     def _keep_counts(self, pair: Pair) -> None:
         """Entries of statistics that are new have samples of their own."""
@@ -86,9 +102,9 @@ class Operated:
                 before = self._saved.tensors.get(f"{MODEL}{source.removesuffix(_MEAN)}{MISSED}")
                 module.missed = self.operation.missed(f"{name}.{_MEAN}", module.count, before)
 
-    def _finish(self, name: str) -> None:
+    def _finish(self, pair: Pair, name: str) -> None:
         """Checks that nothing is lost that may not be, and gives new choices their probability."""
-        request, operation, pair = self._request, self.operation, self._pair
+        request, operation = self._request, self.operation
         is_exact = not operation.removed and self.difference.is_rounding
         if not is_exact and not request.is_inexact:
             raise UsageError(_why_inexact(name, operation, self.difference))
@@ -112,7 +128,7 @@ class Operated:
     @property
     def has_new_weights(self) -> bool:
         """Returns whether the optimiser has moments, and lacks those of some weights."""
-        trained = dict(self._pair.new_network.named_parameters())
+        trained = dict(self._network.named_parameters())
         is_new = any(
             change.kind in ("grown", "new", "cut") for change in self.operation.changes if change.name in trained
         )
@@ -120,8 +136,10 @@ class Operated:
 
     def tensors(self) -> dict[str, tuple[Tensor, Callable[[], Tensor]]]:
         """Returns the tensors of the checkpoint by name: one of the same shape and dtype, and what makes it."""
-        state_dict = self._pair.new_network.state_dict()
-        found = {MODEL + name: (tensor, partial(_itself, tensor)) for name, tensor in state_dict.items()}
+        state_dict = self._network.state_dict()
+        found: dict[str, tuple[Tensor, Callable[[], Tensor]]] = {
+            MODEL + name: (tensor, partial(_itself, tensor)) for name, tensor in state_dict.items()
+        }
         moments: dict[str, list[str]] = {}
         for name in self._saved.tensors:
             if name.startswith(OPTIMIZER):
@@ -129,7 +147,7 @@ class Operated:
                 moments.setdefault(weight, []).append(key)
             elif not name.startswith(MODEL):
                 found[name] = (self._saved.tensors[name], partial(self._saved.tensors.__getitem__, name))
-        for name, _ in self._pair.new_network.named_parameters():
+        for name, _ in self._network.named_parameters():
             source = self.operation.sources[name]
             for key in moments.get(source or "", ()):
                 shape = () if key == "step" else state_dict[name].shape
@@ -207,6 +225,10 @@ def _why_inexact(name: str, operation: Operation, found: Difference) -> str:
         f"{found.policy:.2g}, values by {found.value:.2g}), though nothing is removed: the flags of the network, the "
         f"bounds of an observation, or the size of a padded image have changed: {remedy}"
     )
+
+
+def _memory_of(weight: Tensor) -> int:
+    return weight.untyped_storage().data_ptr()
 
 
 def _itself(tensor: Tensor) -> Tensor:

@@ -96,6 +96,14 @@ class Operation:
         lost = [change for change in self.changes if change.kind in ("cut", "dropped")]
         return [change for change in lost if not change.name.startswith("value_norm.")]
 
+    def needs_fresh(self, name: str) -> bool:
+        """Returns whether a tensor has numbers that are neither old nor 0."""
+        spec = self._new.anatomy[name]
+        if self.sources[name] is None:
+            return True
+        places = self._move(name).places
+        return any(bool((places[axis] == NEW).any()) for axis in spec.fresh or range(len(places)))
+
     def write_weight(self, name: str, old: Tensor | None, fresh: Tensor) -> None:
         """Makes a weight or statistic of the new network from that of its source.
 

@@ -110,8 +110,13 @@ def loss(pair: Pair, recent: Recent) -> Loss:
         dropped = torch.maximum(dropped, old.softmax(-1)[:, num:].sum(-1))
     divergence += _of_numbers(pair, recent)
     error = (recent.new_value - recent.old_value).square().mean().sqrt()
-    numbers = divergence.mean(), dropped.mean(), error, recent.old_value.std(correction=0)
-    return Loss(*map(float, numbers), num_decisions=len(recent.old_value))
+    return Loss(
+        float(divergence.mean()),
+        float(dropped.mean()),
+        float(error),
+        float(recent.old_value.std(correction=0)),
+        len(recent.old_value),
+    )
 
 
 def _of_numbers(pair: Pair, recent: Recent) -> Tensor:

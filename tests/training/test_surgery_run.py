@@ -15,6 +15,7 @@ from sf.tools.commands.surgery import main
 
 ENV = "growing_env:Growing"
 WIDER = ["--env_kwargs", '{"num_entries": 6, "num_choices": 5}', "--encoder_mlp_layers", "24", "--core", "gru"]
+LARGE_BATCHES = ["--batch_size", "256", "--num_epochs", "2", "--learning_rate", "0.01", "--lr_schedule", "constant"]
 WIDER += ["--core_skip", "true", "--rnn_size", "8"]
 
 
@@ -37,7 +38,7 @@ def records(run):
 def before(tmp_path_factory):
     """A run that has learned its task."""
     tmp_path = tmp_path_factory.mktemp("runs")
-    train_here(tmp_path, "--experiment", "before", "--train_for_env_steps", "20000", "--learning_rate", "0.01", env=ENV)
+    train_here(tmp_path, "--experiment", "before", "--train_for_env_steps", "8000", *LARGE_BATCHES, env=ENV)
     return RunDir(tmp_path / "before")
 
 
@@ -50,16 +51,16 @@ def test_a_run_goes_on_after_surgery_with_all_that_it_knew(before):
     saved, operated = (find_checkpoint(run.path)[1].state for run in (before, out))
     assert operated["env_steps"] == saved["env_steps"]
     assert operated["updater"]["version"] == saved["updater"]["version"]
-    flags = ["--experiment", "after", "--train_for_env_steps", "30000"]
-    train_here(tmp_path, *flags, "--encoder_mlp_layers", "24", env=ENV)
+    flags = ["--experiment", "after", "--train_for_env_steps", "10000"]
+    train_here(tmp_path, *flags, *LARGE_BATCHES, "--encoder_mlp_layers", "24", env=ENV)
     new = records(out)[len(records(before)) :]
     assert new[0]["env_steps"] >= saved["env_steps"]
     # One of a hundred choices is new, and never pays; chance is a third of 16.
-    assert records(before)[-1]["return_mean"] > 14
-    assert all(record["return_mean"] > 14 for record in new if record.get("episodes_in_mean", 0) > 50)
-    assert (
-        new[0]["policy_00/train/learning_rate" if "policy_00/train/learning_rate" in new[0] else "learning_rate"] == 0
-    )
+    assert records(before)[-1]["mean_return"] > 12
+    assert new[-1]["mean_return"] > 0.95 * records(before)[-1]["mean_return"]
+    rates = [record["train/learning_rate"] for record in new if "train/learning_rate" in record]
+    assert rates == sorted(rates)
+    assert rates[-1] < 0.01
     state = find_checkpoint(out.path)[1].state["updater"]
     assert state["version"] > saved["updater"]["version"]
     assert state["steps_since_surgery"] == state["version"] - saved["updater"]["version"]
@@ -68,9 +69,9 @@ def test_a_run_goes_on_after_surgery_with_all_that_it_knew(before):
 def test_a_new_run_begins_at_0_with_what_another_has_learned(before):
     tmp_path = before.path.parent
     flags = ["--experiment", "begun", "--init_from", str(before.path), "--surgery", "true", *WIDER]
-    train_here(tmp_path, *flags, "--train_for_env_steps", "3000", env=ENV)
+    train_here(tmp_path, *flags, *LARGE_BATCHES, "--train_for_env_steps", "3000", env=ENV)
     begun = RunDir(tmp_path / "begun")
-    assert records(begun)[-1]["return_mean"] > 14
+    assert records(begun)[-1]["mean_return"] > 0.95 * records(before)[-1]["mean_return"]
     state = find_checkpoint(begun.path)[1].state
     assert 3000 <= state["env_steps"] < 10_000
     assert state["updater"]["steps_since_surgery"] == state["updater"]["version"] - 1
