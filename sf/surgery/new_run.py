@@ -151,8 +151,7 @@ def _copy_rest(source: RunDir, new: RunDir, config: Config) -> None:
         (shutil.copytree if path.is_dir() else shutil.copy2)(path, new.path / path.name)
     flags = {name: value for name, value in config.flat().items() if name not in NOT_SAVED}
     if flags[_REFERENCE] == (source.saved_flags() or {}).get(_REFERENCE):
-        flags[_REFERENCE] = (
-            None  # those ratings are in the record of the league, and the file is of another environment
-        )
+        # Those ratings are in the record of the league, and the file may be of another environment by now.
+        flags[_REFERENCE] = None
     write_atomically(new.config, flags_text(flags).encode())
     write_atomically(new.id, new_run_id().encode())

@@ -18,7 +18,7 @@ from sf.model.layers import left_for_later
 from sf.model.normalizers import MISSED, RunningMoments
 from sf.storage.checkpoint import MODEL, OPTIMIZER, Checkpoint
 from sf.surgery import outputs
-from sf.surgery.comparison import Difference, Pair, difference
+from sf.surgery.comparison import Pair, difference
 from sf.surgery.operation import Operation
 from sf.surgery.recent import play
 from sf.surgery.subject import Saved, Subject
@@ -107,7 +107,7 @@ class Operated:
         request, operation = self._request, self.operation
         is_exact = not operation.removed and self.difference.is_rounding
         if not is_exact and not request.is_inexact:
-            raise UsageError(_why_inexact(name, operation, self.difference))
+            raise UsageError(self._why_inexact(pair, name))
         has_new_choices = bool(outputs.new_choices(pair.old, pair.new))
         if not request.new_choice_probability:
             outputs.never_take_new_choices(pair)
@@ -124,6 +124,19 @@ class Operated:
             outputs.set_new_choices(pair, recent, request.new_choice_probability)
         if not is_exact and recent is not None:
             self.loss = outputs.loss(pair, recent)
+
+    def _why_inexact(self, pair: Pair, name: str) -> str:
+        remedy = "leave that as it was, or add --inexact true to go on with what is left"
+        removed, (policy, value) = self.operation.removed, self.difference
+        if removed:
+            lost = ", ".join(f"{change.source} {change.kind}" for change in removed[:3])
+            return f"surgery on {name} removes something ({lost}): {remedy}"
+        before, after = vars(pair.old.model), vars(pair.new.model)
+        changed = [flag for flag in after if after[flag] != before[flag]] or ["the size of padded images or boards"]
+        return (
+            f"after surgery on {name} the network would compute something else, by {', '.join(changed)} (logits or "
+            f"means differ by {policy:.2g}, values by {value:.2g}): {remedy}"
+        )
 
     @property
     def has_new_weights(self) -> bool:
@@ -213,18 +226,6 @@ def require_can_go_on(old: Config, new: Config) -> None:
             f"optimizer is {new.learner.optimizer}, and was {old.learner.optimizer}, whose moments the other cannot "
             f"use: keep {old.learner.optimizer}"
         )
-
-
-def _why_inexact(name: str, operation: Operation, found: Difference) -> str:
-    remedy = "leave that as it was, or add --inexact true to go on with what is left"
-    if operation.removed:
-        lost = ", ".join(f"{change.source} {change.kind}" for change in operation.removed[:3])
-        return f"surgery on {name} removes something ({lost}): {remedy}"
-    return (
-        f"after surgery on {name} the network would compute something else (logits or means differ by "
-        f"{found.policy:.2g}, values by {found.value:.2g}), though nothing is removed: the flags of the network, the "
-        f"bounds of an observation, or the size of a padded image have changed: {remedy}"
-    )
 
 
 def _memory_of(weight: Tensor) -> int:

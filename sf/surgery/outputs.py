@@ -7,9 +7,12 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.distributions import Normal, kl_divergence
 
+from sf.envs import ActionSpec
+from sf.model.distributions import ActionDistribution
 from sf.surgery.axes import NEW, places
-from sf.surgery.comparison import Pair
+from sf.surgery.comparison import Pair, common
 from sf.surgery.recent import Recent
 from sf.surgery.subject import Subject
 
@@ -83,7 +86,7 @@ class Loss(NamedTuple):
 
     kl: mean divergence of the new policy from the old one, in nats, among the choices and numbers that both have.
     dropped: the mean probability with which the old policy takes a choice that is gone. value_error: root mean square.
-    value_stddev: of the old values, to compare.
+    value_stddev: of the old values, to compare; both are 0 with a central critic, which sees more than is played.
     """
 
     kl: float
@@ -95,48 +98,22 @@ class Loss(NamedTuple):
 
 def loss(pair: Pair, recent: Recent) -> Loss:
     """Compares both networks in what the policy meets."""
-    old_heads, new_heads = (
-        dict(zip((block.name for block in subject.actions.choices), _of_heads(subject, params), strict=True))
-        for subject, params in ((pair.old, recent.old_params), (pair.new, recent.new_params))
-    )
-    divergence, dropped = torch.zeros(len(recent.old_value)), torch.zeros(len(recent.old_value))
-    for name, old in old_heads.items():
-        new = new_heads.get(name)
-        if new is None:
-            continue
-        num = min(old.shape[-1], new.shape[-1])
-        ours, theirs = new[:, :num].log_softmax(-1), old[:, :num].log_softmax(-1)
-        divergence += (theirs.exp() * (theirs - ours)).sum(-1)
-        dropped = torch.maximum(dropped, old.softmax(-1)[:, num:].sum(-1))
-    divergence += _of_numbers(pair, recent)
+    sizes = {block.name: block.size for block in pair.new.actions.choices}
+    kept = {block.name: min(block.size, sizes.get(block.name, 0)) for block in pair.old.actions.choices}
+    old, new = common(pair, recent.old_params, recent.new_params)
+    heads = tuple(kept[name] for name in sizes if name in kept)
+    spec = ActionSpec(heads, (old.shape[1] - sum(heads)) // 2)
+    before, after = ActionDistribution(spec, old), ActionDistribution(spec, new)
+    kl = (before.log_probs.exp() * (before.log_probs - after.log_probs)).sum((-2, -1))
+    normals = (Normal(each.mean, each.log_stddev.exp(), validate_args=False) for each in (before, after))
+    kl += kl_divergence(*normals).nan_to_num().sum(-1)  # a number that an agent lacks has no deviation
+    dropped = torch.zeros(len(kl))
+    for name, logits in zip(kept, _of_heads(pair.old, recent.old_params), strict=True):
+        if name in sizes:
+            dropped = torch.maximum(dropped, logits.softmax(-1)[:, kept[name] :].sum(-1))
     error = (recent.new_value - recent.old_value).square().mean().sqrt()
-    return Loss(
-        float(divergence.mean()),
-        float(dropped.mean()),
-        float(error),
-        float(recent.old_value.std(correction=0)),
-        len(recent.old_value),
-    )
-
-
-def _of_numbers(pair: Pair, recent: Recent) -> Tensor:
-    """Returns the KL divergence [M] of the continuous numbers that both have."""
-    where = places(pair.new.actions.numbers, pair.old.actions.numbers)
-    known = (where != NEW).nonzero().flatten()
-    (old_mean, old_log), (new_mean, new_log) = (
-        (numbers[0][:, idxs], numbers[1][:, idxs])
-        for numbers, idxs in (
-            (_of_continuous(pair.old, recent.old_params), where[known]),
-            (_of_continuous(pair.new, recent.new_params), known),
-        )
-    )
-    variances = (2 * old_log).exp() + (old_mean - new_mean).square()
-    return (new_log - old_log + variances * (-2 * new_log).exp() / 2 - 0.5).sum(-1)
-
-
-def _of_continuous(subject: Subject, params: Tensor) -> tuple[Tensor, ...]:
-    """Params [M, P] -> the means and the logarithms of the standard deviations [M, C]."""
-    return params[:, sum(block.size for block in subject.actions.choices) :].chunk(2, dim=-1)
+    stddev = recent.old_value.std(correction=0)
+    return Loss(float(kl.mean()), float(dropped.mean()), float(error), float(stddev), len(kl))
 
 
 def _of_heads(subject: Subject, params: Tensor) -> tuple[Tensor, ...]:

@@ -84,7 +84,7 @@ class Subject:
         return Body(describe(network, self.obs, self.actions), shapes)
 
     def build(self, device: str) -> Any:
-        """Returns an untrained network, of which `sf.model.layers.left_for_later` may hold."""
+        """Returns an untrained network."""
         with torch.device(device):
             return build_model(self.model, self.obs_space, ActionSpec.of(self.action_space), self.teams)
 

@@ -45,8 +45,11 @@ def report(path: Path, operated: Operated) -> str:
     else:
         lines.append(
             f"The policy is not the same any more. In {loss.num_decisions} decisions of today, its KL divergence from "
-            f"the one before is {loss.kl:.3g} nats, choices that are gone had a probability of {loss.dropped:.3g}, and "
-            f"values differ by {loss.value_error:.3g} (root mean square; their standard deviation is "
-            f"{loss.value_stddev:.3g})."
+            f"the one before is {loss.kl:.3g} nats, and choices that are gone had a probability of {loss.dropped:.3g}."
         )
+        if loss.value_stddev:
+            lines.append(
+                f"Values differ by {loss.value_error:.3g} (root mean square; their standard deviation is "
+                f"{loss.value_stddev:.3g})."
+            )
     return "\n".join(lines)
