@@ -98,8 +98,8 @@ def test_with_a_skip_the_heads_read_what_goes_into_the_core_and_what_comes_out()
     with torch.no_grad():
         features = tower.encode(model.obs_norm({key: rows[0] for key, rows in obs.items()}, torch.float32))
         read, next_state = tower.step(features, state, first[0])
-    assert read.shape == (B, features.shape[1] + next_state.shape[1])
         of_all = tower.unroll(features, state, first[:1])
+    assert read.shape == (B, features.shape[1] + next_state.shape[1])
     torch.testing.assert_close(read, torch.cat((features, next_state), dim=1))
     torch.testing.assert_close(of_all, read)
 
