@@ -126,6 +126,28 @@ def test_what_changes_the_function_is_refused_without_inexact(obs_space, action_
         operate(saved, obs_space, action_space, **flags)
 
 
+CENTRAL = {"obs": box(5), "private": box(2)}
+
+
+@pytest.mark.parametrize(
+    ("flags", "teams"),
+    [({"critic": "all", "mixer": "monotonic"}, (0, 1)), ({"critic": "team", "mixer": "sum"}, (0, 1)),
+     ({"critic_obs": ("private",)}, ())],
+    ids=["all agents", "a team", "private observations"],
+)  # fmt: skip
+def test_a_critic_that_sees_more_than_the_policy_comes_along(flags, teams):
+    saved = patient(CENTRAL, TWO, teams=teams, **flags)
+    for different in (
+        {"obs_space": {"obs": box(6), "private": box(3)}},
+        {"encoder_mlp_layers": (12,), "core": "gru", "core_skip": True},
+        {"share_critic": False, "normalize_returns": True},
+    ):
+        changed = dict(different)
+        operated = operate(saved, changed.pop("obs_space", CENTRAL), TWO, teams=teams, **changed)
+        assert operated.difference.is_rounding
+        assert any(change.kind != "kept" for change in operated.operation.changes)
+
+
 def test_a_mask_that_is_new_is_exact_where_it_allows_all():
     saved = patient(VECTOR, TWO)
     made = operate(saved, {**VECTOR, "action_mask": gym.spaces.Box(0, 1, (3,), "int8")}, TWO)
