@@ -154,6 +154,7 @@ class Updater:
             num_used += results["num_samples"]
             self.metrics.add_step(results)
             self.version += 1
+            self._learning_rate.count_step()
             callback.after_step()
         num_steps = self.version - version_before
         if self._config.lr_schedule == "kl_adaptive" and num_steps == self._config.steps_per_iteration:
@@ -193,7 +194,7 @@ class Updater:
         workers = self._optimizer_step.workers
         return {
             **{name: value for name, value in self._scheduled.items() if name == "exploration_loss_coeff"},
-            "learning_rate": self.learning_rate,
+            "learning_rate": self._learning_rate.now,
             "policy_version": float(self.version),
             "skipped_updates": float(self.skipped.total),
             "gradient_share": workers.share if workers is not None else 0.0,
@@ -218,6 +219,7 @@ class Updater:
             "learning_rate": self.learning_rate,
             "learning_rate_flag": self._config.learning_rate,
             "max_learning_rate": self._learning_rate.ceiling,
+            "steps_since_surgery": self._learning_rate.steps_since_surgery,
             "skipped_updates": self.skipped.total,
         }
 
@@ -232,6 +234,7 @@ class Updater:
         self._oldest_version = state.get("oldest_version", 0)
         self.skipped = SkippedUpdates(self._device, state["skipped_updates"])
         self._learning_rate.ceiling = state["max_learning_rate"]
+        self._learning_rate.steps_since_surgery = state.get("steps_since_surgery")
         flag = self._config.learning_rate
         # A schedule goes on from where it was, unless somebody has asked for another rate meanwhile.
         goes_on = self._config.lr_schedule != "constant" and state.get("learning_rate_flag", flag) == flag

@@ -86,7 +86,7 @@ class ActorCritic(nn.Module):
         )
         self.log_stddev = _initial_log_stddev(config, action_spec.num_continuous)
         has_clock = config.critic_clock is True
-        self.critic_clock = CriticClock(self.trunk.out_size, config.nonlinearity) if has_clock else None
+        self.critic_clock = CriticClock(self.trunk.out_size, config) if has_clock else None
         self._is_central = config.has_central_critic
         self.mixer = make_mixer(config.mixer, teams, self.trunk.out_size)
         self.central_critic: CentralCritic | None = None
@@ -204,11 +204,15 @@ class CriticClock(nn.Module):
     Pardo et al. 2018, for tasks that end by a time limit.
     """
 
-    def __init__(self, num_features: int, nonlinearity: str) -> None:
+    def __init__(self, num_features: int, config: ModelConfig) -> None:
         super().__init__()
         self.norm = VectorNormalizer((1,))
         self.layer = orthogonal(nn.Linear(num_features + 1, num_features))
-        self.activation = activation(nonlinearity)
+        self.activation = activation(config.nonlinearity)
+        self.added: nn.Linear | None = None
+        if config.critic_clock_residual:
+            self.added = orthogonal(nn.Linear(num_features, num_features))
+            nn.init.zeros_(self.added.weight)
 
     def forward(self, features: Tensor, obs: Mapping[str, Tensor]) -> Tensor:
         """Features [M, F] and observations {key: [M, ...]} -> [M, F]. Where nobody counts, it is time 0."""
@@ -217,7 +221,7 @@ class CriticClock(nn.Module):
             clock = features.new_zeros(features.shape[0], 1)
         time = self.norm(clock, torch.float32).to(features.dtype)
         joined: Tensor = self.activation(self.layer(torch.cat((features, time), dim=-1)))
-        return joined
+        return joined if self.added is None else features + self.added(joined)
 
     def update(self, obs: Mapping[str, Tensor], mask: Tensor) -> None:
         """Merge observations {key: [T, B, ...]} where `mask` [T, B] holds."""

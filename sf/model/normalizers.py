@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import torch
@@ -19,6 +19,7 @@ _ROUNDING = 1e-6  # of the mean return: some digits of float32, in which targets
 CLIP = 10.0  # a normalised observation is held within this many standard deviations
 FRAMES_PER_UPDATE = 32  # of the images of a batch: neighbours in time say little new
 _GOLDEN_RATIO = (5**0.5 - 1) / 2
+MISSED = "missed"  # the name in a checkpoint of what entries have not seen
 LARGEST_SAMPLE = 1e18  # its square is finite in float32, in which the statistics travel to the policy workers
 
 
@@ -27,6 +28,9 @@ class RunningMoments(nn.Module):
 
     Batches are merged by the formula of Chan et al. 1979, in float64: neither the count nor the mean loses
     digits over billions of samples.
+
+    missed: [*shape] how many of the samples each entry has not seen, where surgery has added entries; None: none. The
+    learner alone reads it, so it is in checkpoints and not among the buffers, which travel to the policy workers.
     """
 
     mean: Tensor
@@ -38,7 +42,13 @@ class RunningMoments(nn.Module):
         self.register_buffer("mean", torch.zeros(shape, dtype=torch.float64))
         self.register_buffer("var", torch.ones(shape, dtype=torch.float64))
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+        self.missed: Tensor | None = None
         self.ranks = ALONE  # whose samples are merged
+
+    @property
+    def seen(self) -> Tensor:
+        """The samples that each entry has seen: 0-dim where that is the same for all, else [*shape]."""
+        return self.count if self.missed is None else self.count - self.missed
 
     @torch.no_grad()
     def update(self, samples: Tensor, mask: Tensor) -> None:
@@ -54,9 +64,10 @@ class RunningMoments(nn.Module):
         mean = x.sum(0) / n.clamp(min=1)
         var = torch.where(keep, x - mean, 0.0).square().sum(0) / n.clamp(min=1)
         n, mean, var = self._of_all_ranks(n, mean, var)
-        total = (self.count + n).clamp(min=1)
+        seen = self.seen
+        total = (seen + n).clamp(min=1)
         delta = mean - self.mean
-        merged_var = (self.var * self.count + var * n + delta.square() * self.count * n / total) / total
+        merged_var = (self.var * seen + var * n + delta.square() * seen * n / total) / total
         self.var.copy_(torch.where(n > 0, merged_var, self.var))
         self.mean.add_(delta * n / total)
         self.count.add_(n)
@@ -64,6 +75,16 @@ class RunningMoments(nn.Module):
     @property
     def stddev(self) -> Tensor:
         return (self.var + EPSILON).sqrt()
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        if self.missed is not None:
+            destination[prefix + MISSED] = self.missed
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        missed = state_dict.pop(prefix + MISSED, None)
+        super()._load_from_state_dict(state_dict, prefix, *others)
+        self.missed = None if missed is None else missed.to(self.mean.device, copy=True)
 
     def _of_all_ranks(self, n: Tensor, mean: Tensor, var: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Count, mean and variance of the samples of all ranks, from those of this one."""
@@ -124,7 +145,10 @@ class ImageNormalizer(Compilable):
         few = _spread(len(pixels), pixels.device)
         self.moments.update(pixels[few], mask[few])
         one_grey_level = 1.0  # the least that is worth seeing
-        scale = (self.moments.var.mean() + one_grey_level).rsqrt()
+        var = self.moments.var.mean()
+        if self.moments.missed is not None:  # added pixels count by what they have seen, so that the scale never jumps
+            var = (self.moments.var * self.moments.seen).sum() / self.moments.seen.sum().clamp(min=1)
+        scale = (var + one_grey_level).rsqrt()
         self.scale.copy_(torch.where(self.moments.count > 0, scale, self.scale))  # else no frame has counted yet
         self.offset.copy_(-self.moments.mean * self.scale)
 
@@ -146,18 +170,18 @@ class ObsNormalizer(nn.Module):
         super().__init__()
         normalizers = [(ImageNormalizer if is_image(box) else VectorNormalizer)(box.shape) for box in spaces.values()]
         # Not a ModuleDict: it does not take every key (some are names of its methods).
-        self._keys = list(spaces)
+        self.keys = list(spaces)
         self.normalizers = nn.ModuleList(normalizers)
 
     def forward(self, obs: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
         """{key: [N, ...]} -> the same; images in `dtype`, vectors in float32."""
-        normal = {key: part(obs[key], dtype) for key, part in zip(self._keys, self.normalizers, strict=True)}
+        normal = {key: part(obs[key], dtype) for key, part in zip(self.keys, self.normalizers, strict=True)}
         return {**obs, **normal}
 
     @torch.no_grad()
     def update(self, obs: Mapping[str, Tensor], mask: Tensor) -> None:
         """Merge observations {key: [T, B, ...]} into the statistics, where `mask` [T, B] holds."""
-        for key, part in zip(self._keys, self.normalizers, strict=True):
+        for key, part in zip(self.keys, self.normalizers, strict=True):
             part.update(obs[key].flatten(0, 1), mask.flatten())  # type: ignore[operator]  # both kinds have it
 
 

@@ -59,7 +59,8 @@ class Trunk(nn.Module):
 class Tower(nn.Module):
     """An encoder for each observation, side by side, and the core.
 
-    An `Identity` is one more input of each encoder of vectors. Without one, a layer joins it with all features.
+    An `Identity` is one more input of each encoder of vectors. Without one, a layer joins it with all features. With
+    `core_skip`, what goes into the core stands before what comes out of it.
     """
 
     def __init__(self, config: ModelConfig, boxes: dict[str, gym.spaces.Box], names: dict[str, str]) -> None:
@@ -84,16 +85,21 @@ class Tower(nn.Module):
         self.core: GRU | LSTM | None = None
         if config.core != "none":
             self.core = (GRU if config.core == "gru" else LSTM)(self.out_size, config.rnn_size)
-            self.out_size = config.rnn_size
+            self.out_size = config.rnn_size + (self.out_size if config.core_skip else 0)
+        self.has_skip = self.core is not None and config.core_skip
         self.state_size = self.core.state_size if self.core else 0
 
     def step(self, features: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-        return self.core.step(features, state, first) if self.core else (features, state)
+        if not self.core:
+            return features, state
+        out, next_state = self.core.step(features, state, first)
+        return self._beside(features, out), next_state
 
     def unroll(self, features: Tensor, state: Tensor, first: Tensor) -> Tensor:
         if not self.core:
             return features
-        return self.core.unroll(features.unflatten(0, first.shape), state, first).flatten(0, 1)
+        out = self.core.unroll(features.unflatten(0, first.shape), state, first).flatten(0, 1)
+        return self._beside(features, out)
 
     def encode(self, obs: Mapping[str, Tensor]) -> Tensor:
         features = []
@@ -110,6 +116,10 @@ class Tower(nn.Module):
             joined: Tensor = self.join(torch.cat([part.to(dtype) for part in (*features, *who)], dim=-1))
             return joined
         return features[0] if len(features) == 1 else torch.cat(features, dim=-1)
+
+    def _beside(self, features: Tensor, out: Tensor) -> Tensor:
+        """Features [N, F] and what the core made of them [N, H] -> what the heads read."""
+        return torch.cat((features.to(out.dtype), out), dim=-1) if self.has_skip else out
 
 
 def _widened(box: gym.spaces.Box, num_more: int) -> gym.spaces.Box:

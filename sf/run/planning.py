@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 
@@ -64,18 +64,13 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
             f"there are {place.local_size} ranks and {gpu.count()} GPUs on this machine: start as many ranks as there "
             "are GPUs, or --device cpu"
         )
-    spec = describe(config.run.env, config.environment)
     if config.evaluation.video_every_env_steps:
         with said_where_slow(f"drawing {config.run.env}"):
             require_drawable(config)
-    config = _with_clock_chosen(config, spec)
-    if config.model.critic_clock:
-        spec = with_clock(spec)
-    spec, teams = _with_central_critic(config, spec)
+    config, spec, teams, networks = describe_networks(config)
     schedules = parse(config.run.anneal)
     require_schedules(config, spec, schedules)
     action = ActionSpec.of(spec.action_space)
-    networks = _networks(config, spec)
     state_size = max(network.state_size for network in networks)
     if config.evaluation.exploitability_every_env_steps:
         with said_where_slow(f"finding the information states of {config.run.env}"):
@@ -95,7 +90,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     extra_slots_per_group = -(-extra_slots // (num_workers * sampler.num_groups_per_worker))
     num_actors = num_workers * sampler.num_groups_per_worker * actors_per_group
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name).path
-    entrants, pool_roles = find_pool(config, spec, [network.spec for network in networks], run_dir)
+    entrants, pool_roles = find_pool(config, spec, [network.spec for network in networks], run_dir, teams)
     plan = Plan(
         has_auto_sizes="auto" in (sampler.rollout, config.learner.batch_size),
         config=with_learning_rate(
@@ -141,6 +136,25 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     if sampler.async_rl:
         _check_lag(plan)
     return plan
+
+
+class DescribedNetworks(NamedTuple):
+    """config: with the clock of the critic chosen. spec: of all agents. teams: see `Plan`. networks: [P]."""
+
+    config: Config
+    spec: EnvSpec
+    teams: tuple[int, ...]
+    networks: list[PolicyNetwork]
+
+
+def describe_networks(config: Config) -> DescribedNetworks:
+    """Makes the environment, to find what each policy sees and does. Raises ValueError for what cannot work."""
+    spec = describe(config.run.env, config.environment)
+    config = _with_clock_chosen(config, spec)
+    if config.model.critic_clock:
+        spec = with_clock(spec)
+    spec, teams = _with_central_critic(config, spec)
+    return DescribedNetworks(config, spec, teams, _networks(config, spec))
 
 
 def _with_clock_chosen(config: Config, spec: EnvSpec) -> Config:

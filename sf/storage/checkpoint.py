@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import mmap
 import re
 import stat
 from collections.abc import Mapping
@@ -31,13 +32,14 @@ from sf.storage.run_dir import write_atomically
 from sf.system.messages import say
 
 _BEST_NAME = re.compile(r"best_\d+\.safetensors")
-_SCORE = "score"  # key in the state of a best checkpoint
+SCORE = "score"  # key in the state of a best checkpoint
 _STATE = "state"  # keys of the metadata
 _DIGEST = "digest"
 _NO_DIGEST = "0" * 64  # in the place of the digest while it is computed
 _DIGEST_FOLLOWS = b'"digest":"'  # once in a file: any text in the header has its quotes escaped
 
 MODEL = "model/"  # prefix of the weights among the tensors
+OPTIMIZER = "optimizer/"  # prefix of the moments: optimizer/NAME OF THE WEIGHT/NAME OF THE MOMENT
 
 
 class UnreadableError(UsageError):
@@ -120,12 +122,12 @@ def save_best(directory: Path, checkpoint: Checkpoint, score: float) -> Path:
     Raises OSError where it cannot be written. The one before stays whole. One that is not whole is renamed, and the
     user is told. One that cannot be read, or has a higher score after all, is left alone.
     """
-    state = {**checkpoint.state, _SCORE: score}
+    state = {**checkpoint.state, SCORE: score}
     path = directory / f"best_{state['env_steps']:012d}.safetensors"
     write_atomically(path, encode(Checkpoint(checkpoint.tensors, state)))
     for left_over in directory.glob(".best_*.tmp"):  # by a process that was killed in here
         left_over.unlink()
-    for other in _best(directory):
+    for other in best_files(directory):
         if other != path:
             with suppress(OSError):
                 _remove_unless_better(other, score)
@@ -147,7 +149,7 @@ def load_best(directory: Path) -> tuple[Path, Checkpoint]:
     _require_folder(directory)
     whole: list[tuple[float, Path, Checkpoint]] = []
     errors: list[Exception] = []
-    for path in _best(directory):
+    for path in best_files(directory):
         try:
             saved = load(path)
             whole.append((_score_in(saved, path), path, saved))
@@ -166,7 +168,7 @@ def load_best(directory: Path) -> tuple[Path, Checkpoint]:
 def best_score(directory: Path) -> float:
     """Returns the score of the best checkpoint, or minus infinity if none is whole and can be read."""
     try:
-        return load_best(directory)[1].state[_SCORE]
+        return load_best(directory)[1].state[SCORE]
     except ValueError:
         return -math.inf
 
@@ -185,10 +187,22 @@ def load(path: Path) -> Checkpoint:
 
 def encode(checkpoint: Checkpoint) -> bytes:
     """The content of a file."""
-    metadata = {_STATE: json.dumps(checkpoint.state), _DIGEST: _NO_DIGEST}
-    data = safetensors.torch.save(_apart(checkpoint.tensors), metadata)
-    place = _digest_place(data)
+    data = safetensors.torch.save(_apart(checkpoint.tensors), metadata(checkpoint.state))
+    place = digest_place(data)
     return b"".join((data[: place.start], _digest(data), data[place.stop :]))
+
+
+def metadata(state: Any) -> dict[str, str]:
+    """Returns what the header of a file says beside its tensors. The digest is still to be put in its place."""
+    return {_STATE: json.dumps(state), _DIGEST: _NO_DIGEST}
+
+
+def state_in(found: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the state in the metadata of a file. Raises ValueError for none."""
+    state = json.loads(found[_STATE])
+    if not isinstance(state, dict):
+        raise ValueError("its state is not a mapping")
+    return state
 
 
 def fingerprint(checkpoint: Checkpoint) -> str:
@@ -271,14 +285,15 @@ def _next_path(directory: Path, kind: str, at_env_steps: int) -> Path:
     return directory / f"{kind}_{max(numbers, default=0) + 1:06d}_{at_env_steps:012d}.safetensors"
 
 
-def _best(directory: Path) -> list[Path]:
+def best_files(directory: Path) -> list[Path]:
+    """Finds best checkpoints, whole or not: more than one after a kill. Raises OSError."""
     return [path for path in files_in(directory) if _BEST_NAME.fullmatch(path.name)]
 
 
 def _score_in(saved: Checkpoint, path: Path) -> float:
     """Raises ValueError where there is none."""
     try:
-        return float(saved.state[_SCORE])
+        return float(saved.state[SCORE])
     except (ValueError, KeyError, TypeError):
         raise UsageError(f"{path} is not a best checkpoint (it has no score)") from None
 
@@ -300,20 +315,26 @@ def _whole_bytes(path: Path) -> bytes:
     if not stat.S_ISREG(path.stat().st_mode):  # to read a pipe would wait for ever
         raise UsageError(f"{path} is not a regular file")
     data = path.read_bytes()
-    if data[_digest_place(data)] != _digest(data):
-        raise UsageError(f"{path} is damaged (its checksum does not match its content)")
+    require_whole(path, data)
     return data
 
 
-def _digest(data: bytes) -> bytes:
+def require_whole(path: Path, data: bytes | mmap.mmap) -> None:
+    """Raises UsageError where a byte of the content of a file is changed or missing."""
+    if data[digest_place(data)] != _digest(data):
+        raise UsageError(f"{path} is damaged (its checksum does not match its content)")
+
+
+def _digest(data: bytes | mmap.mmap) -> bytes:
     """SHA-256 in hexadecimal digits, over all bytes but its own."""
-    place, view = _digest_place(data), memoryview(data)
-    digest = hashlib.sha256(view[: place.start])
-    digest.update(view[place.stop :])
+    place = digest_place(data)
+    with memoryview(data) as view, view[: place.start] as before, view[place.stop :] as behind:
+        digest = hashlib.sha256(before)
+        digest.update(behind)
     return digest.hexdigest().encode()
 
 
-def _digest_place(data: bytes) -> slice:
+def digest_place(data: bytes | mmap.mmap) -> slice:
     """Finds the digest; an empty slice in a file without one."""
     key = data.find(_DIGEST_FOLLOWS)
     begin = key + len(_DIGEST_FOLLOWS)

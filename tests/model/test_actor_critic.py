@@ -91,6 +91,19 @@ def test_what_came_before_a_first_row_is_forgotten_and_what_came_after_is_not(co
     assert (before.value[2, 1] != after.value[2, 1]).all()
 
 
+def test_with_a_skip_the_heads_read_what_goes_into_the_core_and_what_comes_out():
+    torch.manual_seed(0)
+    model = randomized(build_model(small(core="gru", core_skip=True), SPACE, SPEC))
+    tower, (obs, state, first) = model.trunk.actor, rollout(model)
+    with torch.no_grad():
+        features = tower.encode(model.obs_norm({key: rows[0] for key, rows in obs.items()}, torch.float32))
+        read, next_state = tower.step(features, state, first[0])
+        of_all = tower.unroll(features, state, first[:1])
+    assert read.shape == (B, features.shape[1] + next_state.shape[1])
+    torch.testing.assert_close(read, torch.cat((features, next_state), dim=1))
+    torch.testing.assert_close(of_all, read)
+
+
 def test_a_separate_critic_shares_nothing_with_the_actor():
     torch.manual_seed(0)
     model = build_model(small(core="gru", share_critic=False), SPACE, SPEC)

@@ -7,7 +7,7 @@ from torch import nn
 from sf.config import ModelConfig
 from sf.envs.spaces.actions import ActionSpec
 from sf.model.building import build_model
-from sf.model.layers import mlp
+from sf.model.layers import ResidualLayer, left_for_later, mlp, orthogonal
 
 ACTIVATIONS = {"elu": lambda x: np.where(x > 0, x, np.expm1(x)), "relu": lambda x: x * (x > 0), "tanh": np.tanh}
 
@@ -70,3 +70,23 @@ def test_each_tower_of_a_network_has_norms_which_learn(share_critic):
     out = model.unroll(obs, torch.zeros(2, 0), torch.zeros(3, 2, dtype=torch.bool))
     (out.params.square().sum() + out.value.sum()).backward()
     assert all(norm.weight.grad.abs().sum() > 0 and norm.bias.grad.abs().sum() > 0 for norm in norms)
+
+
+def test_orthogonal_weights_that_are_left_for_later_are_those_that_no_other_rule_fills():
+    with left_for_later() as waiting:
+        plain, zeroed = orthogonal(nn.Linear(3, 4), 0.5), orthogonal(nn.Conv2d(2, 2, 3))
+        nn.init.zeros_(zeroed.weight)
+    assert [(weight is plain.weight, gain) for weight, gain in waiting] == [(True, 0.5)]
+    later = orthogonal(nn.Linear(3, 4))
+    torch.testing.assert_close(later.weight.T @ later.weight, 2 * torch.eye(3))
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_residual_layers_begin_as_the_identity_and_learn(layer_norm):
+    network, out_size = mlp(4, (6, 6, 6), "tanh", layer_norm=layer_norm, num_residual=2)
+    plain = network[: 3 if layer_norm else 2]
+    x = torch.randn(5, 4)
+    assert out_size == 6
+    torch.testing.assert_close(network(x), plain(x))
+    network(x).sum().backward()
+    assert all(layer.branch[-1].weight.grad.any() for layer in network if isinstance(layer, ResidualLayer))

@@ -37,6 +37,13 @@ class ModelConfig:
     encoder_conv_mlp_layers: tuple[int, ...] = (512,)
     """Widths of the linear layers after the convolutions."""
 
+    encoder_mlp_residual: int = 0
+    """How many of encoder_mlp_layers, counted from the last, are residual blocks, which add something to what goes in,
+    and begin as the identity: so layers can be added to a run (docs/surgery.md)."""
+
+    encoder_conv_mlp_residual: int = 0
+    """The same for encoder_conv_mlp_layers."""
+
     pad_images: bool = True
     """Pad images, and what each convolution of simple and atari makes of them, with zeros where they would not look at
     the pixels at the right and at the bottom: of 64x64 pixels the last 12 of each row and column. false: the networks
@@ -55,6 +62,10 @@ class ModelConfig:
 
     rnn_size: int = 512
     """Width of the recurrent state."""
+
+    core_skip: bool = False
+    """The heads read what goes into the recurrent core beside what comes out of it: so a core can be added to a run
+    (docs/surgery.md)."""
 
     nonlinearity: Literal["elu", "relu", "tanh"] = "elu"
     """Activation function of the encoders."""
@@ -85,6 +96,10 @@ class ModelConfig:
     """Show the critic, but not the actor, how many steps the episode has lasted: of a task with a time limit of its own
     the value depends on it. auto: where truncated episodes count as ended (bootstrap_truncated). See
     docs/time_limits.md."""
+
+    critic_clock_residual: bool = False
+    """The clock adds something to the critic's features by a residual block, which begins as the identity: so a clock
+    can be added to a run (docs/surgery.md). false: a layer joins both."""
 
     normalize_input: bool = True
     """Normalise observations by running statistics: vectors to mean 0 and standard deviation 1, images to mean 0 per
@@ -128,6 +143,13 @@ class ModelConfig:
                 not self.layer_norm or all(w >= 2 for w in widths),
                 f"layer_norm is true, {name} {widths}: every width must be at least 2, as a single number is 0 once it "
                 "is normalised",
+            )
+            residual = name.replace("layers", "residual")
+            num = getattr(self, residual)
+            require(
+                num == 0 or (0 < num < len(widths) and len(set(widths[-num - 1 :])) == 1),
+                f"{residual} is {num}, {name} {widths}: it must be at least 0 and below the number of layers, and each "
+                "residual block must have the width of the layer before it",
             )
         require(
             not (self.value_scale == "symlog" and self.normalize_returns),

@@ -43,6 +43,16 @@ class RunConfig:
     hf:USER/NAME. The network is that of the policy; the optimiser is fresh and all counters start at 0. With several
     policies, policy i starts from policy i of that run. A resumed run ignores it."""
 
+    surgery: bool = False
+    """Allow the run of init_from to have had other observations, actions or layers: what it has learned is moved into
+    the new network, with the optimiser's moments. See docs/surgery.md."""
+
+    new_choice_probability: float = 0.01
+    """Surgery: the probability of all new choices of a head together, in the mean over what the policy meets."""
+
+    inexact: bool = False
+    """Surgery: allow what changes the function of the network, such as observations that are removed."""
+
     trust: bool = False
     """Allow a resumed run or the --config file to name environments, encoders and models of its own (module:Name).
     Loading them runs their code. Needed only if you have not trained with them before: docs/reliability.md."""
@@ -111,6 +121,11 @@ class RunConfig:
         )
         require(self.train_dir != "", "train_dir is empty: name a folder, or . for the working directory")
         require(self.init_from != "", "init_from is empty: name a checkpoint or a run, such as train_dir/doom_basic")
+        require(
+            not self.surgery or self.init_from is not None,
+            "surgery is true, but init_from names nothing to operate on: name a run, or go on with one by sf-surgery",
+        )
+        require_range(self, "new_choice_probability", above=0, below=1)
         require(0 <= self.seed < 2**32, f"seed is {self.seed}: it must be from 0 to {2**32 - 1}")
         require_range(self, "train_for_env_steps", "train_for_env_frames", "stats_avg", least=1)
         require_range(self, "train_for_seconds", "save_every_sec", "summaries_every_sec", above=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import gymnasium as gym
@@ -37,12 +37,14 @@ def find_entrants(
     is_trusted: bool = False,
     resumes: bool = True,
     of_roles: Sequence[EnvSpec] = (),
+    operate: Callable[[Checkpoint, str], Checkpoint] | None = None,
 ) -> dict[str, Entrant]:
     """Finds players by their names in the pool, in the same order. All policies of a run with several are included.
 
     run_dir: of the run, which has copies of the players that it has met before: they are taken where originals are
     gone. resumes: whether the run goes on with what is there. of_roles: the specs of the policies of each role, of
-    which a player needs one; empty: all have `spec`.
+    which a player needs one; empty: all have `spec`. operate: gives a player with other spaces those of the run, where
+    it can; it is given its file, too. One that was operated on before has its copy in `run_dir`.
     Raises ValueError where a player cannot be found or loaded, plays another environment, or is named twice.
     """
     found: dict[str, Entrant] = {}
@@ -57,6 +59,12 @@ def find_entrants(
         try:
             file, saved = _original_or_copy(player, policy_id, kept_at(run_dir, name), is_trusted)
             policy = TorchPolicy(saved, str(file))
+            if not any(_has_spaces_of(policy, its) for its in of_roles or (spec,)):
+                if resumes and kept_at(run_dir, name).is_file():
+                    file, saved = find_checkpoint(kept_at(run_dir, name))
+                elif operate is not None:
+                    saved = operate(saved, str(file))
+                policy = TorchPolicy(saved, str(file))
         except ValueError as error:
             raise UsageError(f"players names {player!r}: {error}") from None
         if not any(_has_spaces_of(policy, its) for its in of_roles):

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from sf.learner.optimizer.optimizer import Optimizer
-from sf.storage.checkpoint import MODEL
+from sf.storage.checkpoint import MODEL, OPTIMIZER
 
-_OPTIMIZER = "optimizer/"  # prefix of its tensors
 RNG = "rng"
 
 
@@ -18,7 +17,7 @@ def tensors_of(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
     """Returns the tensors of a checkpoint: the tensors themselves, and a copy of the state of the random numbers."""
     out: dict[str, Tensor] = {MODEL + name: value for name, value in model.state_dict().items()}
     for name, parameter in model.named_parameters():
-        out |= {f"{_OPTIMIZER}{name}/{key}": value for key, value in optimizer.moments(parameter).items()}
+        out |= {f"{OPTIMIZER}{name}/{key}": value for key, value in optimizer.moments(parameter).items()}
     return {**out, RNG: torch.get_rng_state()}
 
 
@@ -46,7 +45,7 @@ def load_tensors(model: nn.Module, optimizer: Optimizer, tensors: Mapping[str, T
     """Load what `tensors_of` returned for the same network. Moments that it lacks begin as zeros."""
     model.load_state_dict({name[len(MODEL) :]: value for name, value in tensors.items() if name.startswith(MODEL)})
     for name, parameter in model.named_parameters():
-        prefix, moments = f"{_OPTIMIZER}{name}/", optimizer.moments(parameter)
+        prefix, moments = f"{OPTIMIZER}{name}/", optimizer.moments(parameter)
         for key, value in tensors.items():
             if key.startswith(prefix):
                 # The fused kernel walks raw memory: moments need the memory format of their parameter.

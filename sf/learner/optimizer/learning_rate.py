@@ -1,6 +1,7 @@
 """The learning rate: how it follows the KL divergence, and the ceiling that rollbacks put on it.
 
-The only state is the present rate and the ceiling, which the learner keeps in its checkpoint: resuming is exact.
+The only state is the present rate, the ceiling and the steps since surgery, which the learner keeps in its checkpoint:
+resuming is exact.
 """
 
 from __future__ import annotations
@@ -42,28 +43,65 @@ def advantage_scale(advantage_stddev: float, return_stddev: float, full_share: f
     return min(1.0, advantage_stddev / (full_share * return_stddev)) ** 2
 
 
+def share_after_surgery(num_steps: int, betas: tuple[float, float]) -> float:
+    """The share of the rate that is taken in the step after `num_steps` with moments of new weights, which began at 0
+    beside old ones. betas: of Adam.
+
+    It is 0 until the first moments are means over enough gradients. From then on it is what Adam's correction of the
+    second moment would be for these weights (Kingma and Ba 2015, section 3), so that their steps are not too large. It
+    ends at 1, once the second moments are means over as many gradients as they can hold.
+    """
+    beta1, beta2 = betas
+    if num_steps < round(2 / (1 - beta1)):
+        return 0.0
+    return math.sqrt(1 - beta2**num_steps) if num_steps < round(1 / (1 - beta2)) else 1.0
+
+
 class LearningRate:
-    """The rate of an optimiser. It never exceeds `ceiling`, whatever a schedule asks for."""
+    """The rate of an optimiser. It never exceeds `ceiling`, whatever a schedule asks for.
+
+    value: as schedules set it. steps_since_surgery: optimiser steps since new weights came in, of which the optimiser
+    knows nothing, see `share_after_surgery`; None where their moments are known.
+    """
 
     def __init__(self, optimizer: Optimizer) -> None:
         self.ceiling = math.inf
+        self.value = optimizer.learning_rate
+        self.steps_since_surgery: int | None = None
         self._optimizer = optimizer
 
     @property
-    def value(self) -> float:
+    def now(self) -> float:
+        """What the next step takes."""
         return self._optimizer.learning_rate
 
     def set(self, rate: float) -> None:
-        self._optimizer.learning_rate = min(rate, self.ceiling)
+        self.value = min(rate, self.ceiling)
+        self._apply()
+
+    def count_step(self) -> None:
+        """Call this after each optimiser step."""
+        if self.steps_since_surgery is not None:
+            self.steps_since_surgery += 1
+            self._apply()
+
+    def _apply(self) -> None:
+        share = 1.0
+        if self.steps_since_surgery is not None:
+            share = share_after_surgery(self.steps_since_surgery, self._optimizer.adam_betas)
+            if share == 1.0:
+                self.steps_since_surgery = None
+        self._optimizer.learning_rate = share * self.value
 
     def adapt(self, config: LearnerConfig, metrics: TrainingMetrics, value_norm: ValueNorm) -> None:
         """Set the rate by how far the policy moved in the minibatches of the last epoch, each before its step.
 
-        config: with the present values of schedules. metrics: of its steps. value_norm: of the network.
+        It stays while only a share of it is taken. config: with the present values of schedules. metrics: of its steps.
+        value_norm: of the network.
         """
         kl = metrics.mean_of_last(config.num_batches_per_epoch, "approx_kl")
-        if kl is None:
-            return  # no step of the last epoch was finite
+        if kl is None or self.steps_since_surgery is not None:
+            return  # no step of the last epoch was finite, or they were smaller than the rate says
         threshold, lowest, highest = config.lr_schedule_kl_threshold, config.lr_adaptive_min, config.lr_adaptive_max
         assert highest != "auto"  # see sf.config.auto_values
         assert threshold != "auto"

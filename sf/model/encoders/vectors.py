@@ -19,7 +19,13 @@ class MlpEncoder(nn.Module):
     def __init__(self, space: gym.spaces.Box, config: ModelConfig) -> None:
         super().__init__()
         size, widths = int(np.prod(space.shape)), config.encoder_mlp_layers
-        self.linear, self.out_size = mlp(size, widths, config.nonlinearity, layer_norm=config.layer_norm)
+        self.linear, self.out_size = mlp(
+            size,
+            widths,
+            config.nonlinearity,
+            layer_norm=config.layer_norm,
+            num_residual=config.encoder_mlp_residual,
+        )
 
     def forward(self, obs: Tensor) -> Tensor:
         x = obs.flatten(1)

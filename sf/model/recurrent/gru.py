@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sf.model.layers import Compilable, compute_dtype
+from sf.model.layers import Compilable, compute_dtype, make_orthogonal
 from sf.model.recurrent import unrolling
 from sf.model.recurrent.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
 
@@ -35,7 +35,7 @@ class GRU(Compilable):
         self.bias_ih = nn.Parameter(torch.zeros(3 * hidden_size))
         self.bias_hh = nn.Parameter(torch.zeros(3 * hidden_size))
         for gate in (*self.weight_ih.chunk(3), *self.weight_hh.chunk(3)):
-            nn.init.orthogonal_(gate)
+            make_orthogonal(gate)
 
     def step(self, x: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         """x [N, in], state [N, H], first [N] -> output [N, H], next state [N, H]."""

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sf.model.layers import Compilable, compute_dtype
+from sf.model.layers import Compilable, compute_dtype, make_orthogonal
 from sf.model.recurrent import unrolling
 from sf.model.recurrent.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
 
@@ -33,7 +33,7 @@ class LSTM(Compilable):
         self.bias_ih = nn.Parameter(torch.zeros(4 * hidden_size))
         self.bias_hh = nn.Parameter(torch.zeros(4 * hidden_size))
         for gate in (*self.weight_ih.chunk(4), *self.weight_hh.chunk(4)):
-            nn.init.orthogonal_(gate)
+            make_orthogonal(gate)
         # It remembers until it has learnt to forget (Jozefowicz et al. 2015).
         nn.init.ones_(self.bias_ih.chunk(4)[1])
 

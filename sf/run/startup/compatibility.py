@@ -16,15 +16,18 @@ from sf.envs.errors import UsageError
 from sf.envs.spaces.observations import ObsWriter
 from sf.envs.spaces.space_json import layouts
 from sf.evaluation.play.named_checkpoint import spaces_of
+from sf.model.normalizers import MISSED
 from sf.run.plan import Plan
 from sf.storage.checkpoint import Checkpoint
 
 _OF_THE_FUNCTION = (
     "core",
+    "core_skip",
     "nonlinearity",
     "layer_norm",
     "share_critic",
     "critic_clock",
+    "critic_clock_residual",
     "critic",
     "critic_obs",
     "mixer",
@@ -33,7 +36,13 @@ _OF_THE_FUNCTION = (
     "value_scale",
 )
 # What the names and shapes of the weights say, unless the network is somebody's own.
-_OF_THE_SHAPES = ("encoder_mlp_layers", "encoder_conv_mlp_layers", "rnn_size")
+_OF_THE_SHAPES = (
+    "encoder_mlp_layers",
+    "encoder_conv_mlp_layers",
+    "encoder_mlp_residual",
+    "encoder_conv_mlp_residual",
+    "rnn_size",
+)
 _OWN_MODEL, _OWN_ENCODERS = "actor_critic", ("auto", "simple", "atari", "small", "resnet", "mlp")
 
 
@@ -52,7 +61,7 @@ def require_fits(saved: Checkpoint, file: Path, plan: Plan, remedy: str, policy_
                     f"weights do not fit: {remedy}"
                 )
     differing = _differing_flags(saved.state["config"], plan.config.flat())
-    shapes = {name: tuple(tensor.shape) for name, tensor in saved.weights.items()}
+    shapes = {name: tuple(tensor.shape) for name, tensor in saved.weights.items() if not name.endswith(f".{MISSED}")}
     differing += sorted({name for name, _ in shapes.items() ^ network.weight_shapes.items()})
     if differing:
         raise UsageError(

@@ -26,6 +26,9 @@ from sf.storage import checkpoint, checkpoint_names
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
 from sf.storage.zoo.places import located
+from sf.surgery.operated import Operated, Request
+from sf.surgery.subject import Subject
+from sf.surgery.table import report
 from sf.system.messages import nobody, said_to, say
 
 _GO_ON = "leave flags and spaces as they were, name another --experiment, or start over with --restart_behavior restart"
@@ -68,8 +71,10 @@ def initial_checkpoints(plan: Plan, policy_ids: Collection[int]) -> dict[int, Ch
     Of a run with S policies, policy i takes that with number i modulo S. Raises ValueError where there is no whole
     checkpoint, or its observations, actions or network are not those of `plan`.
     """
-    source = plan.config.run.init_from
-    if source is None:
+    source, place = plan.config.run.init_from, plan.place
+    if source is None or (
+        plan.config.run.surgery and not place.saves
+    ):  # one rank operates, and the others get the result
         return {}
     try:
         return {policy_id: _begun_from(source, policy_id, plan) for policy_id in policy_ids}
@@ -158,7 +163,12 @@ def _begun_from(source: str, policy_id: int, plan: Plan) -> Checkpoint:
     try:
         path = located(source)
         file, saved = find_checkpoint(path, policy_id=policy_id % num_policies(path))
-        remedy = "take a run on the same environment, and give the flags of the model that its run had"
+        if plan.config.run.surgery:
+            return _operated_on(saved, file, plan, policy_id)
+        remedy = (
+            "take a run on the same environment, and give the flags of the model that its run had, or add --surgery "
+            "true, which moves what it has learned into another network"
+        )
         require_fits(saved, file, plan, remedy, policy_id)
     except ValueError as error:
         raise ValueError(f"init_from: {error}") from None
@@ -167,8 +177,20 @@ def _begun_from(source: str, policy_id: int, plan: Plan) -> Checkpoint:
     return initial
 
 
-def _fresh(plan: Plan, policy_id: int, weights: dict[str, torch.Tensor] | None = None) -> Checkpoint:
-    """With a fresh optimiser and all counters at 0. weights: None: untrained ones."""
+def _operated_on(saved: Checkpoint, file: Path, plan: Plan, policy_id: int) -> Checkpoint:
+    network, run = plan.networks[policy_id], plan.config.run
+    subject = Subject.of_spec(plan.config.model, network.spec, plan.teams)
+    request = Request(subject, plan.config, policy_id, run.new_choice_probability, run.inexact)
+    operated = Operated(saved, str(file), request)
+    say(report(file, operated))
+    made = operated.checkpoint()
+    return _fresh(plan, policy_id, made.weights, made)
+
+
+def _fresh(
+    plan: Plan, policy_id: int, weights: dict[str, torch.Tensor] | None = None, moments: Checkpoint | None = None
+) -> Checkpoint:
+    """With all counters at 0. weights: None: untrained ones. moments: has those of the optimiser; None: a fresh one."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(plan.config.run.seed + policy_id)  # as its learner does where it begins from nothing
         spec = plan.networks[policy_id].spec
@@ -176,4 +198,8 @@ def _fresh(plan: Plan, policy_id: int, weights: dict[str, torch.Tensor] | None =
         updater = Updater(plan.config, spec.obs_space, action_spec, bfloat16=False, device=torch.device("cpu"))
         if weights is not None:
             updater.model.load_state_dict(weights)
+        if moments is not None:
+            steps = moments.state.get("updater", {}).get("steps_since_surgery")
+            tensors = {**moments.tensors, RNG: torch.get_rng_state()}
+            updater.load(tensors, {**updater.state(), "steps_since_surgery": steps})
         return make_checkpoint(updater, plan.config, spec)
