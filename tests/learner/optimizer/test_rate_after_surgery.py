@@ -54,11 +54,11 @@ def test_schedules_go_on_below_the_share_and_kl_adaptive_begins_when_it_is_over(
     metrics.add_step({"approx_kl": torch.tensor(0.0), "num_choices": torch.tensor(1)})
     for _ in range(999):
         assert rate.now == pytest.approx(0.5 * share_after_surgery(rate.steps_since_surgery, BETAS))
-        rate.adapt(config, 0.0, metrics, NoReturnNormalizer())
+        rate.adapt(config, metrics, NoReturnNormalizer())
         assert rate.value == 0.5
         rate.count_step()
     rate.count_step()
     assert rate.steps_since_surgery is None
     assert rate.now == 0.5
-    rate.adapt(config, 0.0, metrics, NoReturnNormalizer())
+    rate.adapt(config, metrics, NoReturnNormalizer())
     assert rate.now == pytest.approx(0.75)
