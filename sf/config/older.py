@@ -15,6 +15,8 @@ BEFORE_THE_FLAG: Mapping[str, Any] = {
     "mixer": "none",
     "layer_norm": False,
     "value_scale": "linear",
+    "normalize_returns_by": "all",
+    "show_task": False,
     "pad_images": False,
     "any_planes": False,
     "float_planes": False,

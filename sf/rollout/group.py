@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 import gymnasium as gym
@@ -25,6 +25,7 @@ from sf.shared.counters import CounterRow
 from sf.shared.requests import WorkerChannel
 from sf.shared.rows import OBS
 from sf.shared.slots import FULL, WorkerSlots
+from sf.shared.task_table import TaskTable
 from sf.system.arrays import SharedArrays
 
 _OF_CUTS = 1  # the key of what is drawn for them
@@ -54,6 +55,7 @@ class RolloutWorkerArgs:
     action_space: gym.Space  # as the run was planned for
     objective: str  # the statistic of episodes that decides a match
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
+    tasks: TaskTable | None  # where the environment is several tasks
     slots: WorkerSlots
     channel: WorkerChannel
     counters: CounterRow
@@ -70,13 +72,16 @@ class RolloutGroup:
         self._counters = args.counters
         self._rows = args.slots.arrays
         self._obs = args.slots.arrays.named(OBS)  # [num_slots, T+1, ...]
-        self._envs = GuardedGroup(
-            lambda attempt: _make_envs(args, group_idx, attempt), env_id=args.env, raises_faults=args.is_serial
-        )
+        self._args = args
+        self._task = None if args.tasks is None else args.tasks.of_group(group_idx)
+        self._num_changes = 0  # of the task
+        self._num_cut = 0  # episodes that these changes have ended
+        self._faults: list[Fault] = []  # of the environments before
+        self._envs = self._make_guarded()
         num_actors = args.channel.actors_per_group
-        _require_as_planned(args, self._envs)
         key = (args.seed, *args.seed_key, group_idx)
         rng = np.random.default_rng(key)
+        self._rng_of_cuts = np.random.default_rng((*key, _OF_CUTS))
         self._assignment = Assignment(args.assignment, num_actors, args.rollout, rng, group_idx)
         self.actors = np.arange(group_idx * num_actors, (group_idx + 1) * num_actors)  # [N] of all groups
         self._result = StepResult.empty(num_actors)
@@ -89,7 +94,7 @@ class RolloutGroup:
         self._envs.reset({key: list(rows) for key, rows in self._next_obs.items()})
         self._env_steps = EnvSteps(args.slots.arrays, num_actors)
         self._played: list[PlayedMatch] = []  # since they were taken last
-        self._recorders = self._recorders_of(args, np.random.default_rng((*key, _OF_CUTS)))
+        self._recorders = self._recorders_of(args, self._rng_of_cuts)
 
     @property
     def is_parked(self) -> bool:
@@ -106,6 +111,8 @@ class RolloutGroup:
         begun."""
         if not self.is_parked:
             return False
+        if self._args.tasks is not None and self._args.tasks.of_group(self._group_idx) != self._task:
+            self._change_task()
         self._slots = self._pool.take(self._group_idx, len(self.actors), self._assignment.learner)
         if not self._slots:
             return False
@@ -131,7 +138,8 @@ class RolloutGroup:
         return finished
 
     def pop_faults(self) -> list[Fault]:
-        return self._envs.pop_faults()
+        faults, self._faults = self._faults + self._envs.pop_faults(), []
+        return faults
 
     def pop_played(self) -> list[PlayedMatch]:
         """Returns the matches between different players that have ended since the last call."""
@@ -140,8 +148,8 @@ class RolloutGroup:
         return played
 
     def pop_num_cut(self) -> int:
-        """How many episodes faults have ended since the last call."""
-        num_cut, self._envs.num_cut = self._envs.num_cut, 0
+        """How many episodes faults, and changes of the task, have ended since the last call."""
+        num_cut, self._envs.num_cut, self._num_cut = self._envs.num_cut + self._num_cut, 0, 0
         return num_cut
 
     @property
@@ -168,6 +176,39 @@ class RolloutGroup:
     def close(self) -> None:
         self._envs.close()
         self._assignment.close()
+
+    def _make_guarded(self) -> GuardedGroup:
+        """Makes the environments, of the task that the group has now."""
+        args, options, changes = self._args, self._args.options, self._num_changes
+        if self._task is not None:
+            options = replace(options, task=self._task)
+        envs = GuardedGroup(
+            lambda attempt: _make_envs(args, options, self._group_idx, attempt, changes),
+            env_id=args.env if self._task is None else f"{args.env}, {self._task}",
+            raises_faults=args.is_serial,
+        )
+        _require_as_planned(args, envs)
+        return envs
+
+    def _change_task(self) -> None:
+        """Begin anew with the environments of another task, between two rollouts.
+
+        The last rollout ends with an observation of the task before, from whose value it is bootstrapped, and the next
+        one begins with the first observations of the new one. So no slot has rows of two tasks.
+        """
+        tasks = self._args.tasks
+        assert tasks is not None
+        num_away = self._envs.num_away
+        self._counters.add(away=-num_away)
+        self._num_cut += self._envs.num_cut + self._envs.num_actors - num_away
+        self._faults += self._envs.pop_faults()
+        self._envs.close()
+        self._task = tasks.of_group(self._group_idx)
+        self._num_changes += 1
+        self._envs = self._make_guarded()
+        self._envs.reset({key: list(rows) for key, rows in self._next_obs.items()})
+        self._next_first = np.ones(len(self.actors), bool)
+        self._recorders = self._recorders_of(self._args, self._rng_of_cuts)
 
     def _recorders_of(self, args: RolloutWorkerArgs, rng: np.random.Generator) -> list[Recorder]:
         """Returns those that have something to do in this run. rng: for cuts."""
@@ -223,13 +264,14 @@ class RolloutGroup:
         self._slots = []
 
 
-def _make_envs(args: RolloutWorkerArgs, group_idx: int, attempt: int) -> EnvGroup:
-    """attempt: 0 for the first environments of this group in this process, and one more each time they are rebuilt."""
-    key = (*args.seed_key, attempt)
+def _make_envs(args: RolloutWorkerArgs, options: EnvOptions, group_idx: int, attempt: int, changes: int) -> EnvGroup:
+    """attempt: 0 for the first environments of this group in this process, and one more each time they are rebuilt.
+    changes: of its task."""
+    key = (*args.seed_key, attempt, changes) if changes else (*args.seed_key, attempt)
     group = envs.make_group(
         args.env,
         args.num_envs_per_group,
-        args.options,
+        options,
         seed=env_seed(args.seed, *key) if any(key) else args.seed,
         first_env_idx=group_idx * args.num_envs_per_group,
         core=args.core,

@@ -19,6 +19,7 @@ from sf.shared.recurrent_states import RecurrentStates
 from sf.shared.requests import Channels
 from sf.shared.seats import Seats
 from sf.shared.slots import SlotPool
+from sf.shared.task_table import TaskTable
 from sf.shared.weights import SharedWeightsSpec
 from sf.storage.run_dir import RunDir
 from sf.system.arrays import Field, SharedArrays, private_arrays
@@ -47,6 +48,7 @@ class RunMemory:
     recoveries: tuple[RecoveryMemory, ...]  # one a policy
     seats: Seats | None  # of players that do not learn, where the run has any
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
+    tasks: TaskTable | None  # where the environment is several tasks
     evaluations: IndexQueue | None  # orders to the evaluator, where there is one
     stop: StopFlag
     started_at: float
@@ -107,6 +109,7 @@ class RunMemory:
             if plan.num_seats
             else None,
             shaping=shaping,
+            tasks=TaskTable.allocate(list(plan.spec.tasks), plan.tasks_of_groups) if plan.spec.tasks else None,
             evaluations=PipeQueue(1) if plan.num_evaluators else None,
             stop=StopFlag(),
             started_at=time.monotonic(),

@@ -18,13 +18,28 @@ _LEAST = 1e-30  # where all returns are 0
 
 
 def make_targets(
-    config: LearnerConfig, batch: Batch, log_prob: Tensor, value: Tensor, teammates: Tensor | None = None
+    config: LearnerConfig,
+    batch: Batch,
+    log_prob: Tensor,
+    value: Tensor,
+    teammates: Tensor | None = None,
+    advantage_scale: Tensor | None = None,
 ) -> Targets:
     """Targets by a policy with log-probabilities [T, B] and values [T+1, B] in the scale of returns.
 
     teammates: [A, A], 1 where two agents of an environment share a value; None: each has a value of its own. A step is
-    then as probable as the actions of all of them, and ends nothing as long as one of them plays on.
+    then as probable as the actions of all of them, and ends nothing as long as one of them plays on. advantage_scale:
+    [T, B], by which advantages are multiplied; None: they are in the scale of returns.
     """
+    targets = _in_the_scale_of_returns(config, batch, log_prob, value, teammates)
+    if advantage_scale is None:
+        return targets
+    return targets._replace(advantage=(targets.advantage * advantage_scale).to(value.dtype))
+
+
+def _in_the_scale_of_returns(
+    config: LearnerConfig, batch: Batch, log_prob: Tensor, value: Tensor, teammates: Tensor | None
+) -> Targets:
     reward = batch.reward * config.reward_scale
     if config.reward_clip:
         reward = reward.clamp(-config.reward_clip, config.reward_clip)

@@ -49,6 +49,7 @@ def _rollout_arguments(start: Start) -> RolloutWorkerArgs:
         action_space=plan.spec.action_space,
         objective=config.population.pbt_target_objective,
         shaping=memory.shaping,
+        tasks=memory.tasks,
     )
 
 
