@@ -166,7 +166,8 @@ def _remembered(recovery: RecoveryMemory, counters: CounterRow) -> Checkpoint:
     return remembered
 
 
-def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint], tasks: Sequence[str | None]) -> Evaluation:
+def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint], tasks: Sequence[str | None] = (None,)) -> Evaluation:
+    """tasks: that are played, one after the other."""
     evaluation = Evaluation(args.config.population.pbt_target_objective, sides=args.sides)
     for task in tasks:
         evaluation.add(_play_one(args, saved, task))
