@@ -54,7 +54,7 @@ def tasks_of_groups(config: Config, spec: EnvSpec, num_workers: int) -> np.ndarr
             raise UsageError(f"task_choice is progress, and task {only}, so there is nothing to choose: leave one out")
         return np.full(num_groups, list(spec.tasks).index(only), np.int32)
     if num_groups < num_tasks:
-        remedy = f"--num_workers {fewest_workers(config, spec)}, or leave it out"
+        remedy = f"--num_workers {fewest_workers(config, spec)}, or auto"
         if config.run.serial:  # which has one worker
             remedy = f"--worker_num_splits {num_tasks}, and a multiple of it as --num_envs_per_worker"
         raise UsageError(
