@@ -55,11 +55,17 @@ def tasks_of(env_id: str) -> TaskFile | None:
     return read_tasks(env_id) if env_id.startswith(PREFIX) else None
 
 
+taken_over: dict[str, TaskFile] = {}
+"""What another process has read, by the names: a run goes on with it, also if the file changes meanwhile."""
+
+
 def read_tasks(env_id: str) -> TaskFile:
     """Reads the file of the name `tasks:FILE`: one that comes with the package, or a path.
 
     Imports nothing that the file names. Raises UsageError for a file that is not there, or is not as it should be.
     """
+    if env_id in taken_over:
+        return taken_over[env_id]
     name = env_id.removeprefix(PREFIX)
     path: Any = _shipped().joinpath(f"{name}.yaml") if name in shipped_names() else Path(name)
     try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -25,7 +24,7 @@ from sf.envs.spaces.actions import ACTION_MASK, CONTINUOUS_MASK, ActionSpec
 from sf.envs.spaces.identity import Identity
 from sf.envs.spaces.observations import channels_trail, is_image
 from sf.envs.spaces.unions import Actions, require_choices_or_numbers, union_of_numbers, union_of_observations
-from sf.envs.tasks.file import Task, read_tasks
+from sf.envs.tasks.file import Task, TaskFile, read_tasks, taken_over
 from sf.envs.tasks.heads import OwnHead, choice_names, unite_heads
 
 TASK = "task"
@@ -76,12 +75,36 @@ def unite(env_id: str, options: EnvOptions, anew: bool = False) -> tuple[Part, .
     """
     if options.kwargs:
         raise UsageError(f"env_kwargs is {options.env_kwargs}: {env_id} has env_kwargs for each task in its file")
-    if anew:
-        _unite.cache_clear()
-    return _unite(env_id, read_tasks(env_id).tasks, options)
+    key = env_id, read_tasks(env_id).tasks, options
+    if anew or key not in _found:
+        _found[key] = _unite(*key)
+    return _found[key]
 
 
-@lru_cache(maxsize=8)  # each group of a process asks, and some environments are slow to make
+_Key = tuple[str, tuple[Task, ...], EnvOptions]
+_found: dict[_Key, tuple[Part, ...]] = {}  # each group of a process asks, and some environments are slow to make
+
+
+@dataclass(frozen=True)
+class FoundTasks:
+    """What one process has found of tasks, for another one that would have to make all environments again."""
+
+    env_id: str
+    options: EnvOptions
+    file: TaskFile
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, env_id: str, options: EnvOptions) -> FoundTasks:
+        options = replace(options, task=None)
+        return cls(env_id, options, read_tasks(env_id), unite(env_id, options))
+
+    def take_over(self) -> None:
+        """Keep it in this process."""
+        taken_over[self.env_id] = self.file
+        _found[self.env_id, self.file.tasks, self.options] = self.parts
+
+
 def _unite(env_id: str, tasks: tuple[Task, ...], options: EnvOptions) -> tuple[Part, ...]:
     specs = []
     for task in tasks:

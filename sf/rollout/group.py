@@ -16,6 +16,7 @@ from sf.envs.custom.given import GivenEnv
 from sf.envs.group import CurriculumGroup
 from sf.envs.guard import Fault, GuardedGroup
 from sf.envs.seeding import env_seed
+from sf.envs.tasks.united import FoundTasks
 from sf.rollout.assignment import Assignment, AssignmentRules
 from sf.rollout.episode_ends import Decorrelation, EndsAtTruncations, truncations_are_ends
 from sf.rollout.matches import Matches, PlayedMatch, WinRates
@@ -56,6 +57,7 @@ class RolloutWorkerArgs:
     objective: str  # the statistic of episodes that decides a match
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
     tasks: TaskTable | None  # where the environment is several tasks
+    found_tasks: FoundTasks | None  # by the parent, of these
     slots: WorkerSlots
     channel: WorkerChannel
     counters: CounterRow

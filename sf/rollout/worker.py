@@ -34,6 +34,8 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
     if args.core is not None:
         os.sched_setaffinity(0, {args.core})
     seed_process(args.seed, *args.seed_key, *args.channel.groups)
+    if args.found_tasks is not None and not args.is_serial:
+        args.found_tasks.take_over()
     with handed_to(reports.remark):
         _collect(reports, args)
 

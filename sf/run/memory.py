@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sf.envs.tasks.united import FoundTasks
 from sf.run.plan import Plan, PolicyNetwork
 from sf.shared.counters import CounterRow, Counters
 from sf.shared.queues import IndexQueue, LocalQueues, PipeQueue, Queues, make_queues
@@ -49,6 +50,7 @@ class RunMemory:
     seats: Seats | None  # of players that do not learn, where the run has any
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
     tasks: TaskTable | None  # where the environment is several tasks
+    found_tasks: FoundTasks | None  # of these, for the rollout workers
     evaluations: IndexQueue | None  # orders to the evaluator, where there is one
     stop: StopFlag
     started_at: float
@@ -66,6 +68,7 @@ class RunMemory:
         if plan.spec.shaping:
             shaping = SharedArrays([Field("weights", (plan.num_policies, len(plan.spec.shaping)), np.float32)])
             shaping["weights"][:] = list(plan.spec.shaping.values())
+        found_tasks = FoundTasks.of(plan.config.run.env, plan.config.environment) if plan.spec.tasks else None
         queues = LocalQueues() if plan.config.run.serial else make_queues(sampler.queues)
         channels = Channels.allocate(
             num_workers=plan.num_workers,
@@ -109,6 +112,7 @@ class RunMemory:
             if plan.num_seats
             else None,
             shaping=shaping,
+            found_tasks=found_tasks,
             tasks=TaskTable.allocate(list(plan.spec.tasks), plan.tasks_of_groups) if plan.spec.tasks else None,
             evaluations=PipeQueue(1) if plan.num_evaluators else None,
             stop=StopFlag(),

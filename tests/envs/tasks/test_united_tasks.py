@@ -1,5 +1,6 @@
 """The rows of several tasks: each has its own numbers at the front, zeros behind them, and masks that say so."""
 
+import pickle
 from pathlib import Path
 
 import gymnasium as gym
@@ -10,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sf import envs
-from sf.envs import ActionSpec, EnvOptions, StepResult
+from sf.envs import ActionSpec, EnvOptions, StepResult, registry
 from sf.envs.custom.registered import registered
 from sf.envs.spaces.observations import obs_arrays
+from sf.envs.tasks import united
+from sf.envs.tasks.file import taken_over
 from sf.envs.tasks.heads import unite_heads
-from sf.envs.tasks.united import TASK, unite
+from sf.envs.tasks.united import TASK, FoundTasks, unite
 
 TOYS = f"tasks:{Path(__file__).parents[2] / 'data' / 'tasks' / 'toys.yaml'}"
 NUM_ENVS = 3
@@ -168,3 +171,20 @@ def test_groups_that_name_no_task_take_them_in_turn():
         shown.append(memory.taken()[TASK].argmax(1).tolist())
         group.close()
     assert shown == [[number] * NUM_ENVS for number in (0, 1, 2, 0)]
+
+
+def test_a_worker_makes_no_environments_to_know_their_spaces_nor_needs_the_file(tmp_path, monkeypatch):
+    path = tmp_path / "tasks.yaml"
+    path.write_text("tasks: [toy_bandit, toy_memory]")
+    env_id = f"tasks:{path}"
+    sent = pickle.dumps(FoundTasks.of(env_id, EnvOptions(task="toy_memory")))
+    path.unlink()
+    monkeypatch.setattr(united, "_found", {})
+    monkeypatch.setattr(registry, "describe", lambda *_: pytest.fail("an environment was made"))
+    pickle.loads(sent).take_over()
+    try:
+        group = envs.make_group(env_id, 2, EnvOptions(task="toy_memory"), seed=0, first_env_idx=0)
+        assert [*group.spec.tasks] == ["toy_bandit", "toy_memory"]
+        group.close()
+    finally:
+        del taken_over[env_id]

@@ -50,6 +50,7 @@ def _rollout_arguments(start: Start) -> RolloutWorkerArgs:
         objective=config.population.pbt_target_objective,
         shaping=memory.shaping,
         tasks=memory.tasks,
+        found_tasks=memory.found_tasks,
     )
 
 
