@@ -129,7 +129,7 @@ def require_trusted(
     if is_trusted or not code:
         return
     known = known_code()
-    unknown = [f"{each.flag} {each.name!r}" for each in code if each not in known]
+    unknown = list(dict.fromkeys(f"{each.flag} {each.name!r}" for each in code if each not in known))
     if unknown:
         raise UsageError(
             f"{source} names {' and '.join(unknown)}: that is code, and you have not trained with it under this name "
