@@ -65,6 +65,8 @@ class EnvSpec:
     kinds: tuple[int, ...] = field(default=(), compare=False)  # [A] see `sf.envs.groups.kinds`; (): all are alike
     # What agents of each kind see and do in the environment itself, [K]; (): all are alike.
     own_spaces: tuple[tuple[gym.Space, gym.Space], ...] = field(default=(), compare=False)
+    # Several environments that one policy is trained on, by name, and how much of a run each gets: `sf.envs.tasks`.
+    tasks: Mapping[str, float] = field(default_factory=dict, compare=False)
     # The spaces of the rows, of which these are a part, see `sf.envs.groups.policy_spec`; None: the rows have these.
     stored_in: EnvSpec | None = field(default=None, compare=False)
 

@@ -13,6 +13,7 @@ from sf.envs.atari.options import AtariOptions
 from sf.envs.doom.options import DoomOptions
 from sf.envs.errors import UsageError
 from sf.envs.field_types import AS_JSON, check_fields
+from sf.envs.tasks.options import TaskOptions
 from sf.envs.teams import TeamOptions
 from sf.envs.wrappers.named import NamedWrapper, read_all
 
@@ -95,7 +96,9 @@ class SharedOptions:
 
 
 @dataclass(frozen=True)
-class EnvOptions(DoomOptions, AtariOptions, TeamOptions, SharedOptions):  # the fields of the last base come first
+class EnvOptions(
+    DoomOptions, AtariOptions, TaskOptions, TeamOptions, SharedOptions
+):  # the fields of the last base come first
     """Options of environments; each family reads its own and leaves the rest alone."""
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ import dataclasses
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from sf.envs.added.agent_index import IndexedGroup, is_shown, with_index
@@ -34,6 +34,8 @@ from sf.envs.options import EnvOptions
 from sf.envs.process_guards import keep_default_dtype, keep_standard_streams, keep_working_directory
 from sf.envs.rts.family import RTS
 from sf.envs.spaces.symmetries import Symmetry
+from sf.envs.tasks.family import TASKS
+from sf.envs.tasks.file import tasks_of
 from sf.envs.teams import require_teams_for_rewards, with_teams
 from sf.envs.toys.family import TOY
 
@@ -41,6 +43,7 @@ FAMILIES: tuple[Family, ...] = (
     DOOM,
     ATARI,
     TOY,
+    TASKS,
     RTS,
     GYMNASIUM,
     PETTINGZOO,
@@ -178,8 +181,17 @@ def kwargs_against(env_id: str, name: str) -> Mapping[str, Any] | None:
 
 def as_evaluated(env_id: str, options: EnvOptions) -> EnvOptions:
     """`options` without what is for training alone: see `Family.training_aids`."""
+    tasks = tasks_of(env_id)
+    for task in () if tasks is None else tasks.tasks:
+        options = as_evaluated(task.env, options)
     family = _first_asked(env_id)
     return options if family is None else dataclasses.replace(options, **_flags_for_training(family))
+
+
+def training_aids(env_id: str) -> Collection[str]:
+    """Returns the names of `Family.training_aids`."""
+    family = _first_asked(env_id)
+    return () if family is None else family.training_aids
 
 
 def flags_for_training() -> set[str]:

@@ -140,9 +140,9 @@ class _KindOfSeveral:
         if CONTINUOUS_MASK in union.obs.spaces:
             has = np.arange(union.spec.num_continuous) < spec.num_continuous
             constants[CONTINUOUS_MASK] = has.astype(np.int8)
-        self._mask = None
+        self._mask: WidenedMask | None = None
         if ACTION_MASK in union.obs.spaces:
-            mask = _WidenedMask(union.spec.discrete_sizes, spec.discrete_sizes, writer.space.get(ACTION_MASK))
+            mask = _widened_mask(union.spec.discrete_sizes, spec.discrete_sizes, writer.space.get(ACTION_MASK))
             if ACTION_MASK in writer.space.spaces:
                 self._mask = mask
             else:
@@ -182,27 +182,32 @@ class _KindOfSeveral:
         return own
 
 
-class _WidenedMask:
+class WidenedMask:
     """The action mask of a kind among the choices of all kinds.
 
     own: the mask that the environment gives the kind; all ones where it gives none. A head that the kind lacks has
     its first choice alone, or none while the agent waits for its turn.
     """
 
-    def __init__(self, sizes: Sequence[int], own_sizes: Sequence[int], box: gym.Space | None) -> None:
-        """sizes: of the heads of all kinds. box: of the environment's mask. Raises UsageError where it does not fit."""
-        num_choices = sum(own_sizes)
+    def __init__(self, places: np.ndarray, lacking: np.ndarray, box: gym.Space | None) -> None:
+        """places: of the kind's choices among those of all kinds. lacking: of the first choices of heads that it lacks.
+        box: of the environment's mask. Raises UsageError where it does not fit."""
         if box is not None:
-            require_action_mask(box, num_choices)
-        self.own = np.ones(num_choices, np.int8) if box is None else np.zeros(box.shape or (), box.dtype)
-        self._places = _places(sizes, own_sizes)
-        self._lacking = np.cumsum([0, *sizes])[len(own_sizes) : -1]
+            require_action_mask(box, len(places))
+        self.own = np.ones(len(places), np.int8) if box is None else np.zeros(box.shape or (), box.dtype)
+        self._places = places
+        self._lacking = lacking
 
     def write(self, row: np.ndarray) -> None:
         allowed = self.own.ravel() != 0
         row[...] = 0
         row[self._places] = allowed
         row[self._lacking] = allowed.any() or not len(allowed)
+
+
+def _widened_mask(sizes: Sequence[int], own_sizes: Sequence[int], box: gym.Space | None) -> WidenedMask:
+    """sizes: of the heads of all kinds."""
+    return WidenedMask(_places(sizes, own_sizes), np.cumsum([0, *sizes])[len(own_sizes) : -1], box)
 
 
 def _places(sizes: Sequence[int], own_sizes: Sequence[int]) -> np.ndarray:

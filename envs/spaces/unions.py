@@ -21,24 +21,28 @@ from sf.envs.spaces.planes import Planes
 Boxes = Mapping[str, gym.spaces.Box]
 
 
-def union_of_observations(env_id: str, of_kinds: Sequence[Boxes], agents: Sequence[Any]) -> dict[str, gym.spaces.Box]:
+def union_of_observations(
+    env_id: str, of_kinds: Sequence[Boxes], agents: Sequence[Any], noun: str = "agent"
+) -> dict[str, gym.spaces.Box]:
     """Returns the Box of each key that a kind has. A vector is as long as the longest; its bounds hold for all kinds.
 
-    of_kinds: the stored observations of each kind. agents: one of each kind, for sentences. Raises UsageError for
-    arrays of several axes that differ between kinds.
+    of_kinds: the stored observations of each kind. agents: one of each kind, for sentences, which call it `noun`.
+    Raises UsageError for arrays of several axes that differ between kinds.
     """
     keys = dict.fromkeys(key for boxes in of_kinds for key in boxes)
-    return {key: _union_box(env_id, key, [boxes.get(key) for boxes in of_kinds], agents) for key in keys}
+    return {key: _union_box(env_id, key, [boxes.get(key) for boxes in of_kinds], agents, noun) for key in keys}
 
 
-def _union_box(env_id: str, key: str, boxes: Sequence[gym.spaces.Box | None], agents: Sequence[Any]) -> gym.spaces.Box:
+def _union_box(
+    env_id: str, key: str, boxes: Sequence[gym.spaces.Box | None], agents: Sequence[Any], noun: str
+) -> gym.spaces.Box:
     """boxes: None of a kind that lacks the observation."""
     (first, of_whom), *others = ((box, agent) for box, agent in zip(boxes, agents, strict=True) if box is not None)
     for box, agent in others:
         if not _can_be_one(first, box):
             raise UsageError(
-                f"{env_id}: observation {key!r} of agent {of_whom!r} is {first.dtype} of shape {first.shape}, and that "
-                f"of agent {agent!r} {box.dtype} of shape {box.shape}: give both the same shape and type with a "
+                f"{env_id}: observation {key!r} of {noun} {of_whom!r} is {first.dtype} of shape {first.shape}, and "
+                f"that of {noun} {agent!r} {box.dtype} of shape {box.shape}: give both the same shape and type with a "
                 "wrapper such as supersuit:resize_v1"
             )
     if isinstance(first, Planes | Identity) or all(box == first for box in boxes):
@@ -99,17 +103,19 @@ class Actions(NamedTuple):
         return cls(is_discrete, of_heads, np.concatenate(low), np.concatenate(high))
 
 
-def require_choices_or_numbers(env_id: str, spaces: Sequence[gym.Space], agents: Sequence[Any]) -> None:
+def require_choices_or_numbers(
+    env_id: str, spaces: Sequence[gym.Space], agents: Sequence[Any], noun: str = "agent"
+) -> None:
     """Raises UsageError if one kind has only choices and another only numbers.
 
-    spaces: of the actions of each kind that one policy plays. agents: one of each kind.
+    spaces: of the actions of each kind that one policy plays. agents: one of each kind, which sentences call `noun`.
     """
     kinds = [Actions.of(space) for space in spaces]
     for kind, space, agent in zip(kinds, spaces, agents, strict=True):
         for other, others, another in zip(kinds, spaces, agents, strict=True):
             if not len(kind.low) and not len(other.heads.sizes):
                 raise UsageError(
-                    f"{env_id}: agent {agent!r} has choices ({space}), and agent {another!r} continuous numbers "
+                    f"{env_id}: {noun} {agent!r} has choices ({space}), and {noun} {another!r} continuous numbers "
                     f"({others}), and one policy plays both: make both choices or both numbers, for example with "
                     "gymnasium.wrappers.DiscretizeAction's bins in the environment"
                 )
@@ -136,16 +142,24 @@ def union_of_actions(spaces: Sequence[gym.Space]) -> gym.Space:
             if is_discrete
             else gym.spaces.MultiDiscrete(sizes, start=starts)
         )
-    num_numbers = max(len(kind.low) for kind in kinds)
-    if num_numbers:
-        low, high = np.full(num_numbers, -1, np.float32), np.full(num_numbers, 1, np.float32)
-        for c in range(num_numbers):
-            bounds = {(kind.low[c], kind.high[c]) for kind in kinds if len(kind.low) > c}
-            if len(bounds) == 1 and not np.isnan([*bounds]).any():
-                (low[c], high[c]) = bounds.pop()
-        is_partial = any(len(kind.low) < num_numbers for kind in kinds)
-        parts.append((PartialBox if is_partial else gym.spaces.Box)(low, high, dtype=np.float32))
+    numbers = union_of_numbers(kinds)
+    if numbers is not None:
+        parts.append(numbers)
     return parts[0] if len(parts) == 1 else gym.spaces.Tuple(parts)
+
+
+def union_of_numbers(kinds: Sequence[Actions]) -> gym.spaces.Box | None:
+    """Returns the Box of the most continuous numbers that a kind has, see `union_of_actions`; None if none has any."""
+    num_numbers = max(len(kind.low) for kind in kinds)
+    if not num_numbers:
+        return None
+    low, high = np.full(num_numbers, -1, np.float32), np.full(num_numbers, 1, np.float32)
+    for c in range(num_numbers):
+        bounds = {(kind.low[c], kind.high[c]) for kind in kinds if len(kind.low) > c}
+        if len(bounds) == 1 and not np.isnan([*bounds]).any():
+            (low[c], high[c]) = bounds.pop()
+    is_partial = any(len(kind.low) < num_numbers for kind in kinds)
+    return (PartialBox if is_partial else gym.spaces.Box)(low, high, dtype=np.float32)
 
 
 def _at(numbers: np.ndarray, idx: int) -> int | None:

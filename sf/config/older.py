@@ -20,6 +20,8 @@ BEFORE_THE_FLAG: Mapping[str, Any] = {
     "encoder_mlp_residual": 0,
     "encoder_conv_mlp_residual": 0,
     "value_scale": "linear",
+    "normalize_returns_by": "all",
+    "show_task": False,
     "pad_images": False,
     "any_planes": False,
     "float_planes": False,

@@ -19,6 +19,7 @@ from sf.envs.custom.named_objects import file_of_module
 from sf.envs.errors import UsageError
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
 from sf.envs.registry import code_of, writes_files
+from sf.envs.tasks.file import tasks_of
 from sf.envs.wrappers.named import code_of as code_of_wrapper
 from sf.envs.wrappers.named import read_all
 from sf.system.messages import say
@@ -81,6 +82,7 @@ def _parsed(line: bytes) -> NamedCode | None:
 
 
 TRUST = "trust"  # the flag, which no file may set
+TASKS = "tasks"  # no flag: what a file of tasks names is not named by a user who names the file
 _OF_THE_NETWORK = ("encoder", "model")
 
 
@@ -90,14 +92,11 @@ def named_code(flags: Mapping[str, Any]) -> list[NamedCode]:
 
     flags: with values of the types that a `Config` has. Raises ValueError for wrappers that are not written so.
     """
-    found = []
     env = flags.get("env", "")
-    env_kwargs = flags.get("env_kwargs", "{}")
-    file = code_of(env)
-    if file is None and writes_files(env, env_kwargs):
-        file = registry.__file__
-    if file is not None:
-        found.append(NamedCode("env", env, env_kwargs, file))
+    found = _of_env("env", env, flags.get("env_kwargs", "{}"))
+    tasks = tasks_of(env)
+    for task in () if tasks is None else tasks.tasks:
+        found += _of_env(TASKS, task.env, task.env_kwargs)
     for wrapper in read_all(flags.get("env_wrappers", ())):
         file = code_of_wrapper(wrapper)
         if file is not None:
@@ -112,6 +111,13 @@ def named_code(flags: Mapping[str, Any]) -> list[NamedCode]:
     return found
 
 
+def _of_env(flag: str, env: str, env_kwargs: str) -> list[NamedCode]:
+    file = code_of(env)
+    if file is None and writes_files(env, env_kwargs):
+        file = registry.__file__
+    return [] if file is None else [NamedCode(flag, env, env_kwargs, file)]
+
+
 def require_trusted(
     flags: Mapping[str, Any], source: object, is_trusted: bool, named_by_user: Collection[str] = ()
 ) -> None:
@@ -123,7 +129,7 @@ def require_trusted(
     if is_trusted or not code:
         return
     known = known_code()
-    unknown = [f"{each.flag} {each.name!r}" for each in code if each not in known]
+    unknown = list(dict.fromkeys(f"{each.flag} {each.name!r}" for each in code if each not in known))
     if unknown:
         raise UsageError(
             f"{source} names {' and '.join(unknown)}: that is code, and you have not trained with it under this name "

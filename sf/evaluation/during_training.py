@@ -13,6 +13,7 @@ from sf.evaluation.statistics import Statistics, mean_text
 from sf.metrics.progress import Progress
 from sf.metrics.readable import number
 from sf.metrics.sinks.writer import MetricsWriter, VideoRecord
+from sf.metrics.task_scores import task_scores
 from sf.shared.queues import IndexQueue
 from sf.storage import video_files
 from sf.system.messages import say
@@ -141,7 +142,8 @@ def evaluation_metrics(result: dict[str, Any]) -> dict[str, float]:
             metrics["median_return"] = s["median"]
             if s["low"] is not None:
                 metrics |= {"mean_return_low": s["low"], "mean_return_high": s["high"]}
-    return metrics
+    scores = task_scores([{name: s["mean"] for name, s in result["statistics"].items()}])
+    return metrics | {f"stats/{name}": score for name, score in scores.items()}
 
 
 @dataclass

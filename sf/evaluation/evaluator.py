@@ -12,10 +12,11 @@ evaluations and videos are late. Nothing waits for it, so it is killed at the en
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from sf.config import Config
 from sf.envs.custom.given import GivenEnv
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import env_seed, seed_process
+from sf.envs.tasks.file import tasks_of
 from sf.evaluation.episode_video import film
 from sf.evaluation.play.episodes import Play, make_lineups
 from sf.evaluation.play.exploitability import exploitability, information_states, tabular
@@ -67,7 +69,10 @@ def evaluator(reports: Reports, args: EvaluatorArgs) -> None:
     """Body of the process."""
     os.nice(_NICENESS)
     configure("cpu", num_threads=1, deterministic=True)
-    best = [checkpoint.best_score(directory) for directory in args.checkpoints]
+    tasks = _tasks(args.config)
+    kinds = itertools.product(range(len(args.checkpoints)), [None, *filter(None, tasks)])
+    best = {kind: checkpoint.best_score(_best_directory(args, *kind)) for kind in kinds}
+    num_films = 0
     states: InformationStates | None = None
     reports.send(Ready())
     while True:
@@ -77,31 +82,53 @@ def evaluator(reports: Reports, args: EvaluatorArgs) -> None:
         policies = [_remembered(recovery, args.counters) for recovery in args.recoveries]
         with handed_to(lambda about, sentence: None):  # rollout workers report the same
             if order == FILM:
-                _film(reports, args, policies)
+                _film(reports, args, policies, tasks[num_films % len(tasks)])
+                num_films += 1
             elif order == EXPLOIT:
                 states = states or information_states(args.config.run.env, args.config.environment)
                 _exploit(reports, args, policies, states)
             else:
-                _evaluate(reports, args, policies, best)
+                _evaluate(reports, args, policies, tasks, best)
 
 
-def _evaluate(reports: Reports, args: EvaluatorArgs, policies: Sequence[Checkpoint], best: list[float]) -> None:
-    """best: the score of each policy's best checkpoint, which it renews."""
-    evaluation = _play(args, policies)
-    for policy_id, (saved, directory) in enumerate(zip(policies, args.checkpoints, strict=True)):
-        score = evaluation.score_of(policy_id)
-        if score is not None and score > best[policy_id] and _save(reports, directory, saved, score):
-            best[policy_id] = score
-    statistics = [evaluation.statistics(policy_id) for policy_id in range(len(policies))]
+def _tasks(config: Config) -> list[str | None]:
+    """Returns the tasks that are played one after the other; [None] if the environment is not several."""
+    found = tasks_of(config.run.env)
+    return [None] if found is None else [*found.names] if config.environment.task is None else [config.environment.task]
+
+
+def _best_directory(args: EvaluatorArgs, policy_id: int, task: str | None) -> Path:
+    directory = args.checkpoints[policy_id]
+    return directory if task is None else checkpoint.of_task(directory, task)
+
+
+def _evaluate(
+    reports: Reports,
+    args: EvaluatorArgs,
+    policies: Sequence[Checkpoint],
+    tasks: Sequence[str | None],
+    best: dict[tuple[int, str | None], float],
+) -> None:
+    """best: the score of the best checkpoint of each policy, over all tasks (None) and at each, which it renews."""
+    evaluation = _play(args, policies, tasks)
+    for (policy_id, task), score_before in best.items():
+        score = evaluation.score_of(policy_id) if task is None else evaluation.return_of_task(policy_id, task)
+        directory = _best_directory(args, policy_id, task)
+        if score is not None and score > score_before and _save(reports, directory, policies[policy_id], score):
+            best[policy_id, task] = score
     results = [
-        {"env_steps": saved.state["env_steps"], "statistics": {name: s._asdict() for name, s in of_policy.items()}}
-        for saved, of_policy in zip(policies, statistics, strict=True)
+        {
+            "env_steps": saved.state["env_steps"],
+            "statistics": {name: s._asdict() for name, s in evaluation.statistics(policy_id).items()},
+        }
+        for policy_id, saved in enumerate(policies)
     ]
     reports.send(Evaluated(results, evaluation.num_env_faults))
 
 
-def _film(reports: Reports, args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> None:
-    """A video of each policy. One that fails costs no other, nor the evaluator."""
+def _film(reports: Reports, args: EvaluatorArgs, saved: Sequence[Checkpoint], task: str | None) -> None:
+    """A video of each policy, at one of several tasks. One that fails costs no other, nor the evaluator."""
+    config = args.config if task is None else args.config.replace(task=task)
     policies = [TorchPolicy(state, f"policy {policy_id}") for policy_id, state in enumerate(saved)]
     videos: list[dict[str, Any]] = []
     failures: list[str] = []
@@ -109,7 +136,7 @@ def _film(reports: Reports, args: EvaluatorArgs, saved: Sequence[Checkpoint]) ->
         env_steps = policies[policy_id].env_steps
         try:
             path = video_files.free_path(directory, env_steps)
-            video = film(args.config, policies, policy_id, path, args.counters.working)
+            video = film(config, policies, policy_id, path, args.counters.working)
             video_files.write_preview(path, video.preview)
         except Exception as error:
             failures.append(" ".join(f"{type(error).__name__}: {error}".split()))
@@ -138,14 +165,23 @@ def _remembered(recovery: RecoveryMemory, counters: CounterRow) -> Checkpoint:
     return remembered
 
 
-def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint]) -> Evaluation:
+def _play(args: EvaluatorArgs, saved: Sequence[Checkpoint], tasks: Sequence[str | None] = (None,)) -> Evaluation:
+    """tasks: that are played, one after the other."""
+    evaluation = Evaluation(args.config.population.pbt_target_objective, sides=args.sides)
+    for task in tasks:
+        evaluation.add(_play_one(args, saved, task))
+    return evaluation
+
+
+def _play_one(args: EvaluatorArgs, saved: Sequence[Checkpoint], task: str | None) -> Evaluation:
+    """task: the one of several that is played."""
     config = args.config
     num_episodes = config.evaluation.eval_episodes
     lineups = make_lineups(len(saved), len(args.sides), num_episodes, 0, args.sides, args.roles)
     num_envs = min(config.evaluation.eval_num_envs, len(lineups))
     seed = env_seed(config.run.seed, _SEED_KEY)
     seed_process(seed)
-    options = config.evaluated_environment
+    options = replace(config.evaluated_environment, task=task)
     group = guarded_group(config.run.env, options, seed, range(num_envs), core=None)
     try:
         args.counters.working()

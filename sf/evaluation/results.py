@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from sf.evaluation.play.episodes import Played
 from sf.evaluation.statistics import Statistics, rate_statistics, statistics
+from sf.metrics.task_scores import SCORE_MEAN, returns_of_tasks, task_scores
 
 _WON = "won"
 _ROUNDING = 1e-6  # of a sum of scores, relative to their sizes
@@ -42,6 +43,13 @@ class Evaluation:
     remarks: dict[str, str] = field(default_factory=dict)  # of environments, by what they are about
     sides: Sequence[int] = ()
 
+    def add(self, other: Evaluation) -> None:
+        """Add another evaluation of the same policies, as of another task, with its matches behind those of this."""
+        first = 1 + max((episode.match_idx for episode in self.episodes), default=-1)
+        self.episodes += [replace(episode, match_idx=first + episode.match_idx) for episode in other.episodes]
+        self.num_env_faults += other.num_env_faults
+        self.remarks = {**other.remarks, **self.remarks}
+
     def statistics(self, policy_idx: int) -> dict[str, Statistics]:
         """Computes return, num_steps, num_frames and the environment's own statistics; none without an episode."""
         own = self._of(policy_idx)
@@ -53,8 +61,20 @@ class Evaluation:
             values[named_apart(name, dict(_OF_ALL))] = known
         return {name: _statistics(name, *zip(*known, strict=True)) for name, known in values.items()}
 
+    def task_scores(self, policy_idx: int) -> dict[str, float]:
+        """Returns mean and median over several tasks, see `sf.metrics.task_scores`; empty where there are no scores."""
+        return task_scores(episode.stats for episode in self._of(policy_idx))
+
+    def return_of_task(self, policy_idx: int, task: str) -> float | None:
+        """Returns the mean return at one of several tasks; None where the policy has no episode of it."""
+        return returns_of_tasks(episode.stats for episode in self._of(policy_idx)).get(task)
+
     def score_of(self, policy_idx: int) -> float | None:
-        """Mean of the objective; None where the policy has no episode."""
+        """Mean of the objective, or over several tasks of their scores if no episode has it; None where the policy has
+        no episode."""
+        scores_of_tasks = self.task_scores(policy_idx)
+        if scores_of_tasks and not any(self.objective in episode.stats for episode in self.episodes):
+            return scores_of_tasks[SCORE_MEAN]
         score = self._judge()
         scores = [score(episode) for episode in self._of(policy_idx)]
         return float(np.mean(scores)) if scores else None

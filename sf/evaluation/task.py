@@ -41,7 +41,7 @@ _SERVER = ForkServer([__name__])  # with simulators and networks
 
 @dataclass(frozen=True)
 class EvaluationTask:
-    """Says what to play. players: by name. num_episodes: at least this many of each."""
+    """Says what to play. players: by name. num_episodes: at least this many of each, at each of several tasks."""
 
     env: str
     options: EnvOptions
@@ -123,6 +123,8 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
     Raises ValueError for what the user can fix, RuntimeError where a worker fails for another reason.
     """
     spec = envs.describe(task.env, task.options)
+    if spec.tasks and task.options.task is None:
+        return _evaluate_each(list(spec.tasks), task, on_progress)
     require_spaces(task.players, task.env, spec, task.options, task.roles)
     sides = sides_of(spec)
     lineups = make_lineups(len(task.players), spec.num_agents, task.num_episodes, task.seed, sides, task.roles)
@@ -156,6 +158,18 @@ def evaluate(task: EvaluationTask, on_progress: Callable[[int, int], None] = lam
             child.join()
     evaluation.episodes.sort(key=lambda episode: (episode.match_idx, episode.agent_idx))
     return evaluation
+
+
+def _evaluate_each(names: Sequence[str], task: EvaluationTask, on_progress: Callable[[int, int], None]) -> Evaluation:
+    """Play the matches of one task after the other. names: of the tasks of the environment."""
+    whole = Evaluation(task.objective)
+
+    def on_progress_of_one(done: int, total: int) -> None:
+        on_progress(len(whole.episodes) + done, len(names) * total)
+
+    for name in names:
+        whole.add(evaluate(replace(task, options=replace(task.options, task=name)), on_progress_of_one))
+    return whole
 
 
 def _shared(saved: Checkpoint) -> SharedArrays:

@@ -40,6 +40,7 @@ from sf.learner.training_metrics import SkippedUpdates, TrainingMetrics
 from sf.model.building import build_model
 from sf.model.inference import Flat, num_weights
 from sf.model.normalizers import RunningMoments
+from sf.model.task_returns import advantage_scale, scale_of
 from sf.ranks.ranks import ALONE, Ranks
 
 
@@ -292,7 +293,8 @@ class Updater:
             return None
         if self._is_central:  # policy workers compute no value: the one that the loss clips around is that of now
             whole = whole._replace(batch=batch.replaced(value=before.value[:-1]))
-        return prepare(self._config_now, whole, before, has_memory, self._ranks)
+        of_advantage = advantage_scale(self.model.value_norm, batch.obs)
+        return prepare(self._config_now, whole, before, has_memory, self._ranks, of_advantage)
 
     def _evaluate_before(self, batch: Batch, callback: IterationCallback) -> Evaluation | None:
         """Evaluate all trajectories in parts as large as a step's. Returns None if the callback says no before one."""
@@ -305,7 +307,7 @@ class Updater:
                 part = batch.columns(of_all(some, self._num_together))
                 policy, value = self._optimizer_step.evaluate(part)
                 log_probs.append(policy.log_prob(part.discrete, part.continuous))
-                values.append(self.model.value_norm.denormalize(value))
+                values.append(scale_of(self.model.value_norm, part.obs).denormalize(value))
                 if ACTION_MASK in batch.obs:
                     choices.append(policy.has_choice())
         has_choice = torch.cat(choices, dim=1) if choices else None

@@ -11,6 +11,7 @@ import numpy as np
 
 from sf.config.flags.population import PopulationConfig
 from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
+from sf.metrics.task_scores import SCORE_MEAN, capped_scores, returns_of_tasks, task_scores
 from sf.storage.run_records import enough_episodes
 from sf.system.processes.reports import WIN_RATE
 
@@ -68,23 +69,42 @@ class PolicyProgress:
         return len(self.episodes) >= enough_episodes(self._stats_avg)
 
     def objective(self, name: str) -> float | None:
-        """Mean of `objective_values`; None: too few episodes."""
+        """Mean of `objective_values`; None: too few episodes.
+
+        Where these are the scores of several tasks, each task counts alike.
+        """
         values = self.objective_values(name)
+        if values and self._is_by_score(name):
+            return task_scores(episode.stats for episode in self.episodes)[SCORE_MEAN]
         return float(np.mean(values)) if values else None
 
     def objective_values(self, name: str) -> list[float]:
         """Returns the statistic `name` of each of its episodes, or the return where they lack it. Empty: too few.
 
-        Episodes that lack the statistic of the default are judged by whether their match was won, where that is known.
+        Episodes that lack the statistic are judged by the normalised score of their task, where that is known; those
+        that lack that of the default, by whether their match was won.
         """
         episodes = self.judged_episodes
         if len(episodes) < enough_episodes(self._stats_avg):
             return []
+        if self._is_by_score(name):
+            return capped_scores(episode.stats for episode in episodes)
         if name == PopulationConfig.pbt_target_objective and not any(name in each.stats for each in episodes):
             won = [each.stats[WIN_RATE] for each in episodes if WIN_RATE in each.stats]
             if len(won) > 1:
                 return won
         return [each.stats.get(name, each.episode_return) for each in episodes]
+
+    def return_of_task(self, name: str) -> float | None:
+        """Returns the mean return of a task; None: too few episodes."""
+        if not self.has_enough_episodes:
+            return None
+        return returns_of_tasks(episode.stats for episode in self.episodes).get(name)
+
+    def _is_by_score(self, objective: str) -> bool:
+        """Returns whether episodes lack the objective, and have the scores of tasks."""
+        stats = [episode.stats for episode in self.episodes]
+        return bool(capped_scores(stats)) and not any(objective in each for each in stats)
 
     def means(self) -> dict[str, Any]:
         """Returns the means of its latest episodes, and of its training."""
@@ -107,4 +127,5 @@ def episode_means(episodes: Collection[EndedEpisode]) -> dict[str, Any]:
     }
     for name in sorted({name for episode in episodes for name in episode.stats}):
         means[f"stats/{name}"] = float(np.mean([each.stats[name] for each in episodes if name in each.stats]))
-    return means
+    scores = task_scores(episode.stats for episode in episodes)
+    return means | {f"stats/{name}": score for name, score in scores.items()}

@@ -19,6 +19,7 @@ from sf.envs.added.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import MASKS, ActionSpec
 from sf.envs.spaces.identity import Identity
+from sf.envs.tasks.united import TASK
 from sf.model.central_critic import CentralCritic, is_present, private_keys
 from sf.model.distributions import ActionMask, ContinuousMask
 from sf.model.encoders.choice import NOT_NORMALISED, encoder_names
@@ -29,10 +30,10 @@ from sf.model.normalizers import (
     ObsNormalizer,
     ReturnNormalizer,
     SymlogReturns,
-    ValueNorm,
     VectorNormalizer,
 )
 from sf.model.registry import register_model
+from sf.model.task_returns import TaskReturns, ValueNorm, scale_of
 from sf.model.trunk import Trunk
 
 POLICY_GAIN = 0.01  # the first policy is close to uniform (Andrychowicz et al. 2021)
@@ -73,6 +74,8 @@ class ActorCritic(nn.Module):
             boxes.pop(mask, None)
         if config.critic_clock is True:
             boxes.pop(CLOCK, None)
+        if not config.show_task:
+            boxes.pop(TASK, None)
         private = {key: boxes.pop(key) for key in private_keys(config, list(boxes))}
         _require_something_to_see(obs_space, boxes)
         encoders = encoder_names(config.encoder, boxes, config.any_planes, config.float_planes)
@@ -92,8 +95,9 @@ class ActorCritic(nn.Module):
         self.central_critic: CentralCritic | None = None
         if config.critic != "own" or private:
             self.central_critic = CentralCritic(config, self.trunk.out_size, boxes, encoders, private, teams)
-        self.value_norm = _value_norm(config)
-        self.value_head = orthogonal(nn.Linear(self.trunk.out_size, 1), 1.0)
+        self.value_norm = _value_norm(config, obs_space)
+        num_values = len(self.value_norm.tasks) if isinstance(self.value_norm, TaskReturns) else 1
+        self.value_head = orthogonal(nn.Linear(self.trunk.out_size, num_values), 1.0)
 
     def step(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> StepOutput:
         """One step of N actors.
@@ -105,7 +109,8 @@ class ActorCritic(nn.Module):
         params = self._params(actor, obs)
         if self._is_central:
             return StepOutput(params, params.new_zeros(params.shape[0]), next_state)
-        return StepOutput(params, self.value_norm.denormalize(self._value(critic, obs, None)), next_state)
+        value = scale_of(self.value_norm, obs).denormalize(self._value(critic, obs, None))
+        return StepOutput(params, value, next_state)
 
     def unroll(self, obs: Mapping[str, Tensor], state: Tensor, first: Tensor) -> UnrollOutput:
         """T steps of B trajectories, and the bootstrap value.
@@ -128,9 +133,16 @@ class ActorCritic(nn.Module):
             if part is not None:
                 part.update(obs, mask)
 
-    def update_value_norm(self, returns: Tensor, mask: Tensor) -> None:
-        """Merge value targets [T, B] where `mask` holds; predictions stay. Only the learner calls this."""
-        self.value_norm.update(returns, mask, self.value_head if self.mixer is None else self.mixer.head)
+    def update_value_norm(self, returns: Tensor, mask: Tensor, task: Tensor | None = None) -> None:
+        """Merge value targets [T, B] where `mask` holds; predictions stay. Only the learner calls this.
+
+        task: [T, B, n] one-hot, where returns are normalised by task.
+        """
+        if isinstance(self.value_norm, TaskReturns):
+            assert task is not None
+            self.value_norm.update(returns, mask, self.value_head, task)
+        else:
+            self.value_norm.update(returns, mask, self.value_head if self.mixer is None else self.mixer.head)
 
     def _normal(self, obs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         weight = next(self.trunk.parameters(), self.policy_head.weight)
@@ -162,7 +174,11 @@ class ActorCritic(nn.Module):
                 critic = self.critic_clock(critic, obs)
             if self.central_critic is not None:
                 critic = self.central_critic(critic, seen)
-            value: Tensor = self.value_head(critic).squeeze(-1)
+            value: Tensor = self.value_head(critic)
+            if isinstance(self.value_norm, TaskReturns):
+                value = self.value_norm.value(value, obs[TASK])
+            else:
+                value = value.squeeze(-1)
             if self.mixer is not None:
                 value = self.mixer(value, critic, is_present(obs, self.trunk.actor.keys))
             return value
@@ -190,7 +206,9 @@ def _initial_log_stddev(config: ModelConfig, num_continuous: int) -> nn.Paramete
     return nn.Parameter(torch.full((num_continuous,), math.log(stddev)), requires_grad=num_continuous > 0)
 
 
-def _value_norm(config: ModelConfig) -> ValueNorm:
+def _value_norm(config: ModelConfig, obs_space: gym.spaces.Dict) -> ValueNorm:
+    if config.normalize_returns_by == "task":
+        return TaskReturns(obs_space[TASK].shape[0])  # type: ignore[index]  # an Identity has a shape
     if config.value_scale == "symlog":
         return SymlogReturns()
     return ReturnNormalizer() if config.normalize_returns else NoReturnNormalizer()

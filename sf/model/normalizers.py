@@ -186,7 +186,8 @@ class ObsNormalizer(nn.Module):
 
 
 class ReturnScale(NamedTuple):
-    """The statistics of `ReturnNormalizer` at one time. All are 0-dim."""
+    """The statistics of `ReturnNormalizer` at one time. All are 0-dim, or of the shape of the values: see
+    `sf.model.task_returns`."""
 
     mean: Tensor
     stddev: Tensor
@@ -236,6 +237,14 @@ class ReturnNormalizer(nn.Module):
         Without that, bootstrapped targets grow with the scale and the scale with them. The first statistics leave the
         layer as it is.
         """
+        ratio, shift = self.merge(returns, mask)
+        head.weight.mul_(ratio)
+        head.bias.copy_(head.bias * ratio + shift)
+
+    @torch.no_grad()
+    def merge(self, returns: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Merge value targets. Returns what predictions have to be multiplied by, and then shifted by, to stay the same
+        in the scale of returns. Both are 0-dim."""
         is_first = self.moments.count == 0
         mean, stddev = self.moments.mean.clone(), self.stddev  # before this batch
         self.moments.update(returns.flatten(), mask.flatten())
@@ -243,8 +252,7 @@ class ReturnNormalizer(nn.Module):
         keeps = is_first | (inverse == 0)
         ratio = torch.where(keeps, 1.0, stddev * inverse)
         shift = torch.where(keeps, 0.0, (mean - self.moments.mean) * inverse)
-        head.weight.mul_(ratio)
-        head.bias.copy_(head.bias * ratio + shift)
+        return ratio, shift
 
 
 class SymlogReturns(nn.Module):
@@ -298,6 +306,3 @@ class NoReturnNormalizer(nn.Module):
 def _inverse(scale: Tensor) -> Tensor:
     """1 / scale, or 0 where the scale is 0."""
     return torch.where(scale > 0, scale.reciprocal(), 0.0)
-
-
-ValueNorm = ReturnNormalizer | SymlogReturns | NoReturnNormalizer

@@ -2,63 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
-import gymnasium as gym
 import numpy as np
 
-from sf import envs
-from sf.envs import ActionSpec, EnvGroup, EnvOptions, Episode, StepResult, UsageError
-from sf.envs.added.central_state import CentralStateGroup
-from sf.envs.added.clock import ADDED_FOR_CRITIC, ClockedGroup
-from sf.envs.custom.given import GivenEnv
+from sf.envs import Episode, StepResult
 from sf.envs.guard import Fault, GuardedGroup
-from sf.envs.seeding import env_seed
-from sf.rollout.assignment import Assignment, AssignmentRules
+from sf.rollout.args import RolloutWorkerArgs
+from sf.rollout.assignment import Assignment
+from sf.rollout.environments import make_envs, require_as_planned
 from sf.rollout.episode_ends import Decorrelation, EndsAtTruncations, truncations_are_ends
 from sf.rollout.matches import Matches, PlayedMatch, WinRates
 from sf.rollout.recorders import BotActions, EnvSteps, Games, PolicyChanges, Recorder, Shaping, Step
 from sf.rollout.rewards import TeamRewards, matrix_of
-from sf.rollout.scheduled import TEAM_SPIRIT, option_ranges, recorders_of
-from sf.shared.counters import CounterRow
-from sf.shared.requests import WorkerChannel
+from sf.rollout.scheduled import TEAM_SPIRIT, recorders_of
 from sf.shared.rows import OBS
-from sf.shared.scheduled import Scheduled
-from sf.shared.slots import FULL, WorkerSlots
-from sf.system.arrays import SharedArrays
+from sf.shared.slots import FULL
 
 _OF_CUTS = 1  # the key of what is drawn for them
-
-
-@dataclass(frozen=True)
-class RolloutWorkerArgs:
-    """Everything a rollout worker needs to know."""
-
-    env: str
-    given_env: GivenEnv | None  # where `env` is the name of one that was given as an object
-    options: EnvOptions
-    num_envs_per_group: int
-    rollout: int
-    with_clock: bool  # for the critic, see `sf.envs.added.clock`
-    with_state: bool  # for the critic, see `sf.envs.added.central_state`
-    bootstrap_truncated: bool | Literal["auto"]  # as the flag
-    decorrelate: bool  # as the flag
-    seed: int
-    seed_key: tuple[int, ...]  # differs from one start of this worker to the next
-    is_serial: bool  # the run is one process: what an environment raises ends it
-    is_synchronous: bool  # see docs/protocols.md
-    is_first_start: bool  # of this worker in the run: no other one has died before it
-    core: int | None  # pin this process, and the simulators it starts, to that core
-    assignment: AssignmentRules
-    action_space: gym.Space  # as the run was planned for
-    objective: str  # the statistic of episodes that decides a match
-    shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
-    scheduled: Scheduled | None  # what `--anneal` changes
-    slots: WorkerSlots
-    channel: WorkerChannel
-    counters: CounterRow
 
 
 class RolloutGroup:
@@ -72,13 +33,16 @@ class RolloutGroup:
         self._counters = args.counters
         self._rows = args.slots.arrays
         self._obs = args.slots.arrays.named(OBS)  # [num_slots, T+1, ...]
-        self._envs = GuardedGroup(
-            lambda attempt: _make_envs(args, group_idx, attempt), env_id=args.env, raises_faults=args.is_serial
-        )
+        self._args = args
+        self._task = None if args.tasks is None else args.tasks.of_group(group_idx)
+        self._num_changes = 0  # of the task
+        self._num_cut = 0  # episodes that these changes have ended
+        self._faults: list[Fault] = []  # of the environments before
+        self._envs = self._make_guarded()
         num_actors = args.channel.actors_per_group
-        _require_as_planned(args, self._envs)
         key = (args.seed, *args.seed_key, group_idx)
         rng = np.random.default_rng(key)
+        self._rng_of_cuts = np.random.default_rng((*key, _OF_CUTS))
         self._assignment = Assignment(args.assignment, num_actors, args.rollout, rng, group_idx)
         self.actors = np.arange(group_idx * num_actors, (group_idx + 1) * num_actors)  # [N] of all groups
         self._result = StepResult.empty(num_actors)
@@ -91,7 +55,7 @@ class RolloutGroup:
         self._envs.reset({key: list(rows) for key, rows in self._next_obs.items()})
         self._env_steps = EnvSteps(args.slots.arrays, num_actors)
         self._played: list[PlayedMatch] = []  # since they were taken last
-        self._recorders = self._recorders_of(args, np.random.default_rng((*key, _OF_CUTS)))
+        self._recorders = self._recorders_of(args, self._rng_of_cuts)
 
     @property
     def is_parked(self) -> bool:
@@ -108,6 +72,8 @@ class RolloutGroup:
         begun."""
         if not self.is_parked:
             return False
+        if self._args.tasks is not None and self._args.tasks.of_group(self._group_idx) != self._task:
+            self._change_task()
         self._slots = self._pool.take(self._group_idx, len(self.actors), self._assignment.learner)
         if not self._slots:
             return False
@@ -133,7 +99,8 @@ class RolloutGroup:
         return finished
 
     def pop_faults(self) -> list[Fault]:
-        return self._envs.pop_faults()
+        faults, self._faults = self._faults + self._envs.pop_faults(), []
+        return faults
 
     def pop_played(self) -> list[PlayedMatch]:
         """Returns the matches between different players that have ended since the last call."""
@@ -142,8 +109,8 @@ class RolloutGroup:
         return played
 
     def pop_num_cut(self) -> int:
-        """How many episodes faults have ended since the last call."""
-        num_cut, self._envs.num_cut = self._envs.num_cut, 0
+        """How many episodes faults, and changes of the task, have ended since the last call."""
+        num_cut, self._envs.num_cut, self._num_cut = self._envs.num_cut + self._num_cut, 0, 0
         return num_cut
 
     @property
@@ -170,6 +137,39 @@ class RolloutGroup:
     def close(self) -> None:
         self._envs.close()
         self._assignment.close()
+
+    def _make_guarded(self) -> GuardedGroup:
+        """Makes the environments, of the task that the group has now."""
+        args, options, changes = self._args, self._args.options, self._num_changes
+        if self._task is not None:
+            options = replace(options, task=self._task)
+        envs = GuardedGroup(
+            lambda attempt: make_envs(args, options, self._group_idx, attempt, changes),
+            env_id=args.env if self._task is None else f"{args.env}, {self._task}",
+            raises_faults=args.is_serial,
+        )
+        require_as_planned(args, envs)
+        return envs
+
+    def _change_task(self) -> None:
+        """Begin anew with the environments of another task, between two rollouts.
+
+        The last rollout ends with an observation of the task before, from whose value it is bootstrapped, and the next
+        one begins with the first observations of the new one. So no slot has rows of two tasks.
+        """
+        tasks = self._args.tasks
+        assert tasks is not None
+        num_away = self._envs.num_away
+        self._counters.add(away=-num_away)
+        self._num_cut += self._envs.num_cut + self._envs.num_actors - num_away
+        self._faults += self._envs.pop_faults()
+        self._envs.close()
+        self._task = tasks.of_group(self._group_idx)
+        self._num_changes += 1
+        self._envs = self._make_guarded()
+        self._envs.reset({key: list(rows) for key, rows in self._next_obs.items()})
+        self._next_first = np.ones(len(self.actors), bool)
+        self._recorders = self._recorders_of(self._args, self._rng_of_cuts)
 
     def _recorders_of(self, args: RolloutWorkerArgs, rng: np.random.Generator) -> list[Recorder]:
         """Returns those that have something to do in this run. rng: for cuts."""
@@ -229,44 +229,3 @@ class RolloutGroup:
         self._next_first = self._rows["first"][self._slot_idx, self._rollout]
         self._counters.add(player_steps=self._pool.hand_over(self._slots))
         self._slots = []
-
-
-def _make_envs(args: RolloutWorkerArgs, group_idx: int, attempt: int) -> EnvGroup:
-    """attempt: 0 for the first environments of this group in this process, and one more each time they are rebuilt."""
-    key, options = (*args.seed_key, attempt), args.options
-    if args.scheduled is not None and (ranges := option_ranges(args.scheduled, policy_id=0)):
-        options = replace(options, env_options=json.dumps({**options.option_ranges, **ranges}))
-    group = envs.make_group(
-        args.env,
-        args.num_envs_per_group,
-        options,
-        seed=env_seed(args.seed, *key) if any(key) else args.seed,
-        first_env_idx=group_idx * args.num_envs_per_group,
-        core=args.core,
-    )
-    if args.with_state:
-        group = CentralStateGroup(group, args.env)
-    return ClockedGroup(group) if args.with_clock else group
-
-
-def _require_as_planned(args: RolloutWorkerArgs, group: EnvGroup) -> None:
-    """Raises UsageError where agents, observations or actions are not those that memory was allocated for."""
-    if group.num_actors != args.channel.actors_per_group:
-        raise UsageError(
-            f"{args.env}: a group of its environments has {group.num_actors} agents in a rollout worker, and had "
-            f"{args.channel.actors_per_group} when the run was planned: list the same `possible_agents` each time that "
-            "it is made"
-        )
-    arrays = args.slots.arrays
-    planned = {key: (rows.shape[2:], rows.dtype) for key, rows in arrays.named(OBS).items()}
-    found = {key: (box.shape, box.dtype) for key, box in group.spec.obs_space.items()}
-    action = ActionSpec.of(group.spec.action_space)
-    layout = (len(action.discrete_sizes), action.num_continuous)
-    seen = group.spec.obs_space.items()
-    shown = gym.spaces.Dict({key: box for key, box in seen if key not in ADDED_FOR_CRITIC})
-    fits = layout == tuple(arrays[name].shape[-1] for name in ("discrete", "continuous"))
-    if planned != found or not fits or group.spec.action_space != args.action_space:
-        raise UsageError(
-            f"{args.env}: its spaces are {shown} and {group.spec.action_space} in a rollout worker, and "
-            "were others when the run was planned: give it the same ones each time that it is made"
-        )

@@ -20,7 +20,8 @@ from sf.envs import Episode
 from sf.envs.guard import EnvFaultError
 from sf.envs.remarks import handed_to
 from sf.envs.seeding import seed_process
-from sf.rollout.group import RolloutGroup, RolloutWorkerArgs
+from sf.rollout.args import RolloutWorkerArgs
+from sf.rollout.group import RolloutGroup
 from sf.rollout.matches import PlayedMatch
 from sf.shared.queues import StopRequested
 from sf.system.processes.child import FinalError, SaidError
@@ -34,6 +35,8 @@ def rollout_worker(reports: Reports, args: RolloutWorkerArgs) -> None:
     if args.core is not None:
         os.sched_setaffinity(0, {args.core})
     seed_process(args.seed, *args.seed_key, *args.channel.groups)
+    if args.found_tasks is not None and not args.is_serial:
+        args.found_tasks.take_over()
     with handed_to(reports.remark):
         _collect(reports, args)
 

@@ -1,4 +1,4 @@
-"""The controllers of a run decide between two reports of its children: evolution, matches, evaluations."""
+"""The controllers of a run decide between two reports of its children: evolution, matches, evaluations, tasks."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from sf.league.population.controller import Population
 from sf.metrics.progress import Progress
 from sf.run.learner_orders import LearnerOrders
 from sf.run.memory import RunMemory
+from sf.run.task_choice import TaskChoice
 from sf.storage.checkpoint import Checkpoint
 
 
@@ -43,6 +44,9 @@ class Controllers:
         if plan.config.population.with_pbt:
             self.population = Population(plan.config, plan.spec, memory.run_dir, progress, memory.shaping, order)
             learner_orders.hyperparameters = self.population.hyperparameters_of_learner
+        self.task_choice: TaskChoice | None = None
+        if memory.tasks is not None and plan.config.sampler.task_choice == "progress":
+            self.task_choice = TaskChoice(memory.tasks, plan.spec.tasks)
         self.matchmaker = make_matchmaker(memory, progress, order) if memory.seats is not None else None
         self._scheduled = memory.scheduled
         self._judge_if_final()
@@ -53,6 +57,8 @@ class Controllers:
         self._judge_if_final()
         if self.population is not None:
             self.population.evolve_if_due()
+        if self.task_choice is not None:
+            self.task_choice.choose_if_due()
         if self.matchmaker is not None:
             self.matchmaker.act_if_due()
 

@@ -158,6 +158,7 @@ class Run:
                 videos,
                 controllers.population,
                 controllers.matchmaker,
+                controllers.task_choice,
                 stale_data=lambda: StaleData(self._plan.config, self._plan.has_auto_sizes),
                 ranks=self._ranks,
             )

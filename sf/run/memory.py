@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sf.envs.tasks.united import FoundTasks
 from sf.run.plan import Plan, PolicyNetwork
 from sf.shared.counters import CounterRow, Counters
 from sf.shared.queues import IndexQueue, LocalQueues, PipeQueue, Queues, make_queues
@@ -20,6 +21,7 @@ from sf.shared.requests import Channels
 from sf.shared.scheduled import Scheduled
 from sf.shared.seats import Seats
 from sf.shared.slots import SlotPool
+from sf.shared.task_table import TaskTable
 from sf.shared.weights import SharedWeightsSpec
 from sf.storage.run_dir import RunDir
 from sf.system.arrays import Field, SharedArrays, private_arrays
@@ -49,6 +51,8 @@ class RunMemory:
     seats: Seats | None  # of players that do not learn, where the run has any
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
     scheduled: Scheduled | None  # what `--anneal` changes
+    tasks: TaskTable | None  # where the environment is several tasks
+    found_tasks: FoundTasks | None  # of these, for the rollout workers
     evaluations: IndexQueue | None  # orders to the evaluator, where there is one
     stop: StopFlag
     started_at: float
@@ -66,6 +70,7 @@ class RunMemory:
         if plan.spec.shaping:
             shaping = SharedArrays([Field("weights", (plan.num_policies, len(plan.spec.shaping)), np.float32)])
             shaping["weights"][:] = list(plan.spec.shaping.values())
+        found_tasks = FoundTasks.of(plan.config.run.env, plan.config.environment) if plan.spec.tasks else None
         queues = LocalQueues() if plan.config.run.serial else make_queues(sampler.queues)
         channels = Channels.allocate(
             num_workers=plan.num_workers,
@@ -112,6 +117,8 @@ class RunMemory:
             scheduled=Scheduled.allocate(plan.schedules, plan.num_policies, plan.num_actors)
             if plan.schedules
             else None,
+            found_tasks=found_tasks,
+            tasks=TaskTable.allocate(list(plan.spec.tasks), plan.tasks_of_groups) if plan.spec.tasks else None,
             evaluations=PipeQueue(1) if plan.num_evaluators else None,
             stop=StopFlag(),
             started_at=time.monotonic(),

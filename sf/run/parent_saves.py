@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from pathlib import Path
 
@@ -15,34 +16,40 @@ from sf.system.messages import nobody, said_to, say
 
 class BestCheckpoints:
     """Keeps the checkpoint of each policy's best time, as the episodes of its training tell, where there are no
-    evaluations, or none any more: then it has to be better than the best of them."""
+    evaluations, or none any more: then it has to be better than the best of them. So for each of several tasks."""
 
     def __init__(self, memory: RunMemory, progress: Progress) -> None:
         self._memory = memory
         self._progress = progress
-        policy_ids = range(memory.plan.num_policies)
-        self._best = {policy_id: checkpoint.best_score(memory.checkpoints_of(policy_id)) for policy_id in policy_ids}
-        self._due_at = dict.fromkeys(policy_ids, 0.0)
+        # Of each policy over all tasks, and at each of several.
+        kinds = itertools.product(range(memory.plan.num_policies), (None, *memory.plan.spec.tasks))
+        self._best = {kind: checkpoint.best_score(self._directory(*kind)) for kind in kinds}
+        self._due_at = dict.fromkeys(self._best, 0.0)
 
     def keep_if_due(self, now: bool = False) -> None:
         """now: whether or not it is long enough since the last one."""
         config = self._memory.plan.config
-        for policy_id, policy in enumerate(self._progress.policies):
-            score = policy.objective(self._progress.objective)
-            if score is None or not score > self._best[policy_id]:
+        for policy_id, task in self._best:
+            policy, kind = self._progress.policies[policy_id], (policy_id, task)
+            score = policy.objective(self._progress.objective) if task is None else policy.return_of_task(task)
+            if score is None or not score > self._best[kind]:
                 continue
-            if not (now or time.monotonic() >= self._due_at[policy_id]):
+            if not (now or time.monotonic() >= self._due_at[kind]):
                 continue
             remembered = self._memory.recoveries[policy_id].read()
             if remembered is None:  # a moment later there will be something
                 continue
-            self._due_at[policy_id] = time.monotonic() + config.evaluation.save_best_every_sec
+            self._due_at[kind] = time.monotonic() + config.evaluation.save_best_every_sec
             try:
-                checkpoint.save_best(self._memory.checkpoints_of(policy_id), remembered, score)
+                checkpoint.save_best(self._directory(*kind), remembered, score)
             except OSError as error:
                 say(f"the best checkpoint of policy {policy_id} could not be saved ({error})")
             else:
-                self._best[policy_id] = score
+                self._best[kind] = score
+
+    def _directory(self, policy_id: int, task: str | None) -> Path:
+        directory = self._memory.checkpoints_of(policy_id)
+        return directory if task is None else checkpoint.of_task(directory, task)
 
 
 def save_for_learner(memory: RunMemory, policy_id: int) -> Path | None:

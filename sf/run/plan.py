@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from sf.config import Config
 from sf.config.roles import Roles, roles_of
 from sf.config.schedules import Schedule
@@ -62,6 +64,7 @@ class Plan:
     entrants: Mapping[str, Entrant]  # players that are in the pool from the start
     pool_roles: PoolRoles
     reference: Mapping[str, float]  # ratings at which some of them are held; empty: that is left to the record
+    tasks_of_groups: np.ndarray  # [G] the task of each group at the start, by its number; [0] without several tasks
     why_no_loops: str | None  # compiled ones that were asked for, as a clause
     schedules: tuple[Schedule, ...] = ()  # of --anneal
     place: Place = ALONE_HERE  # of this trainer among the ranks

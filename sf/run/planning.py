@@ -36,6 +36,7 @@ from sf.run.plan import Plan, PolicyNetwork, sides_of_match
 from sf.run.startup.describing import describe, said_where_slow
 from sf.run.startup.pool import find_pool
 from sf.run.startup.schedules import require_schedules
+from sf.run.task_groups import fewest_workers, require_tasks, tasks_of_groups
 from sf.storage.run_dir import RunDir
 from sf.system import gpu
 from sf.system.arrays import available_memory
@@ -83,7 +84,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
             "--device cpu"
         )
     num_cores = num_usable_cores()
-    num_workers = num_cores if sampler.num_workers == "auto" else sampler.num_workers
+    num_workers = sampler.num_workers if sampler.num_workers != "auto" else max(num_cores, fewest_workers(config, spec))
     actors_per_group = sampler.num_envs_per_group * spec.num_agents
     num_together = max(1, len(teams))
     extra_slots = sampler.extra_slots if sampler.async_rl else 0
@@ -116,6 +117,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         teams=teams,
         entrants=entrants,
         pool_roles=pool_roles,
+        tasks_of_groups=tasks_of_groups(config, spec, num_workers),
         reference=find_reference(
             config.players.reference_ratings,
             played(config.run.env, config.environment.kwargs),
@@ -150,6 +152,7 @@ class DescribedNetworks(NamedTuple):
 def describe_networks(config: Config) -> DescribedNetworks:
     """Makes the environment, to find what each policy sees and does. Raises ValueError for what cannot work."""
     spec = describe(config.run.env, config.environment)
+    require_tasks(config, spec)
     config = _with_clock_chosen(config, spec)
     if config.model.critic_clock:
         spec = with_clock(spec)

@@ -13,8 +13,10 @@ from sf.evaluation.during_training import Evaluations, EvaluatorOrders, Videos
 from sf.league.players.matchmaker import Matchmaker
 from sf.league.population.controller import Population
 from sf.metrics.advice import StaleData
+from sf.metrics.latest_episodes import EndedEpisode
 from sf.metrics.progress import Progress
 from sf.run.ranks_report import RanksReport
+from sf.run.task_choice import TaskChoice
 from sf.system.messages import say
 from sf.system.processes import reports
 
@@ -50,6 +52,7 @@ class ReportHandler:
     videos: Videos
     population: Population | None = None
     matchmaker: Matchmaker | None = None
+    task_choice: TaskChoice | None = None
     stale_data: Callable[[], StaleData] = lambda: StaleData(Config(), has_auto_sizes=False)
     ranks: RanksReport | None = None
 
@@ -69,6 +72,8 @@ class ReportHandler:
             case reports.Episodes(episodes, lost_episodes, absent):
                 progress.add_episodes(episodes, child.idx, absent)
                 progress.num_lost_episodes += lost_episodes
+                if self.task_choice is not None:
+                    self.task_choice.add(EndedEpisode(*fields).stats for fields in episodes)
                 unreported = progress.unreported_objective.see(progress.policies)
                 if unreported is not None:
                     say(unreported)

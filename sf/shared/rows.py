@@ -1,7 +1,8 @@
 """The table of the fields of a step, and the rows of trajectory slots that it lays out.
 
 `sf.envs.group` says what a row means; beside what the environment gives, row t holds what the policy did at t. Row T of
-a field with T+1 rows is row 0 of the actor's next slot. `sf.shared.slots` says how slots travel.
+a field with T+1 rows is row 0 of the actor's next slot, unless the group takes up another task between the two.
+`sf.shared.slots` says how slots travel.
 
 A new field is one line in `FIELDS`. Whatever allocates, writes, copies or sends steps follows the table: the slots, the
 policy worker, the learner's batches and their transfers to a GPU, symmetric images, compiled steps and the estimate of

@@ -123,6 +123,7 @@ def save_best(directory: Path, checkpoint: Checkpoint, score: float) -> Path:
     user is told. One that cannot be read, or has a higher score after all, is left alone.
     """
     state = {**checkpoint.state, SCORE: score}
+    directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"best_{state['env_steps']:012d}.safetensors"
     write_atomically(path, encode(Checkpoint(checkpoint.tensors, state)))
     for left_over in directory.glob(".best_*.tmp"):  # by a process that was killed in here
@@ -132,6 +133,11 @@ def save_best(directory: Path, checkpoint: Checkpoint, score: float) -> Path:
             with suppress(OSError):
                 _remove_unless_better(other, score)
     return path
+
+
+def of_task(directory: Path, task: str) -> Path:
+    """Returns the folder of the best checkpoint at one of several tasks. directory: of the checkpoints of a policy."""
+    return directory / "tasks" / task
 
 
 def save_milestone(directory: Path, checkpoint: Checkpoint) -> Path:

@@ -3,7 +3,7 @@
 import pytest
 
 from sf.config import presets
-from sf.config.presets import parse_yaml
+from sf.envs.yaml_text import parse_yaml
 from sf.tools.sweep.grid import read_sweep
 from sf.tools.tune.search import read_search
 

@@ -180,7 +180,8 @@ class Memory:
 
     def __init__(self, path):
         evaluation = SimpleNamespace(save_best_every_sec=1000.0)
-        self.plan = SimpleNamespace(num_policies=1, config=SimpleNamespace(evaluation=evaluation))
+        config, spec = SimpleNamespace(evaluation=evaluation), SimpleNamespace(tasks={})
+        self.plan = SimpleNamespace(num_policies=1, config=config, spec=spec)
         self.recoveries = [RecoveryMemory(1 << 20)]
         self._path = path
 
@@ -203,7 +204,7 @@ def test_the_best_checkpoint_is_renewed_when_the_objective_is_higher_and_time_ha
     assert at(300, -1.0) == 200  # too soon after the last
     assert at(400, -4.0, now=True) == 200
     assert at(500, -2.0, now=True) == 500
-    assert BestCheckpoints(memory, progress)._best == {0: -2.0}  # a resumed run knows
+    assert BestCheckpoints(memory, progress)._best == {(0, None): -2.0}  # a resumed run knows
 
 
 def test_a_score_of_the_evaluator_that_a_full_disk_kept_from_being_saved_is_not_the_best(tmp_path, monkeypatch, said):
@@ -211,10 +212,10 @@ def test_a_score_of_the_evaluator_that_a_full_disk_kept_from_being_saved_is_not_
     scores = iter([5.0, 4.0, 4.5])
     evaluation = SimpleNamespace(score_of=lambda _: next(scores), statistics=lambda _: {}, num_env_faults=0)
     monkeypatch.setattr(evaluator, "_play", lambda *_: evaluation)
-    args, reports, best = SimpleNamespace(checkpoints=[tmp_path / "checkpoints"]), RecordedReports(), [1.0]
+    args, reports, best = SimpleNamespace(checkpoints=[tmp_path / "checkpoints"]), RecordedReports(), {(0, None): 1.0}
 
     def evaluate(env_steps):
-        evaluator._evaluate(reports, args, [untrained("toy_bandit", env_steps=env_steps)], best)
+        evaluator._evaluate(reports, args, [untrained("toy_bandit", env_steps=env_steps)], [None], best)
 
     evaluate(100)
     assert "could not be saved" in said[0]
@@ -224,7 +225,7 @@ def test_a_score_of_the_evaluator_that_a_full_disk_kept_from_being_saved_is_not_
     evaluate(300)
     assert checkpoint.load_best(tmp_path / "checkpoints")[1].state["env_steps"] == 300
     assert reports.kinds == ["Evaluated", "BestSaved", "Evaluated", "BestSaved", "Evaluated"]
-    assert best == [4.5]
+    assert best == {(0, None): 4.5}
 
 
 EVALUATED = ["--num_policies", "2", "--eval_every_env_steps", "500", "--eval_episodes", "6"]

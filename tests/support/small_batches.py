@@ -18,6 +18,7 @@ BY_KINDS = gym.spaces.Dict(
     action_mask=gym.spaces.Box(0, 1, (5,), np.int8),
     continuous_mask=gym.spaces.Box(0, 1, (2,), np.int8),
 )
+BY_TASKS = gym.spaces.Dict(obs=gym.spaces.Box(-1, 1, (5,), np.float32), task=Identity(3))
 PICTURE = gym.spaces.Dict(obs=gym.spaces.Box(0, 255, (36, 36, 3), np.uint8))
 MIXED = ActionSpec((3, 2), 2)
 FLAGS = {
@@ -41,6 +42,7 @@ DISTANCE = LossTerm(
     fields=("reward",),
 )
 KINDS = "agents of two kinds, which have other choices and numbers"
+TASKS = "several tasks, with statistics of returns and a value for each"
 FIRST = "continuous and discrete actions, a critic of its own"
 TURNS = "games by turns, logarithms, layer norms, advantages of the iteration, without clipping of gradients"
 PICTURES = "pictures, and ELU, for which there are loops, advantages as they are"
@@ -61,6 +63,7 @@ CASES = {
         },
     ),
     KINDS: (BY_KINDS, ActionSpec((3, 2), 2, is_partial=True), {}),
+    TASKS: (BY_TASKS, ActionSpec((3, 2), 0), {"normalize_returns_by": "task", "show_task": True}),
     PICTURES: (
         PICTURE,
         ActionSpec((), 3),
@@ -93,6 +96,8 @@ def make_batch(space, spec, seed, version=1, state_size=0, size=(T, B), draws_ch
         return torch.randint(0, high, shape, generator=generator).to(torch.from_numpy(np.zeros(0, box.dtype)).dtype)
 
     obs = {key: observations(box) for key, box in space.items()}
+    if "task" in obs:
+        obs["task"] = torch.eye(3)[torch.randint(0, 3, rows, generator=generator)]
     if "action_mask" in obs:
         obs["action_mask"][..., [0, 3]] = 1
         obs["action_mask"][uniform(*rows) < 0.4] = 0  # waits for its turn, so minibatches are smaller, and unequal

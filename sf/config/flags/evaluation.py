@@ -19,7 +19,8 @@ class EvaluationConfig:
     """Evaluate all policies every time this many env steps have been trained on. Default: never."""
 
     eval_episodes: int = 20
-    """Episodes per policy in an evaluation. Every evaluation uses the same environment seeds."""
+    """Episodes per policy in an evaluation, at each of several tasks. Every evaluation uses the same environment
+    seeds."""
 
     eval_num_envs: int = 4
     """Environments that the evaluator steps together. It is one process of low priority, on the CPU."""

@@ -110,6 +110,14 @@ class ModelConfig:
     """Train the critic on value targets normalised by running statistics. Use it if returns are far from a scale of
     1 to 100."""
 
+    normalize_returns_by: Literal["all", "task"] = "all"
+    """With normalize_returns in a run on several tasks. all: by the same statistics. task: by those of each task, with
+    a value for each, and advantages in the same scale (PopArt, Hessel et al. 2019). See docs/many_tasks.md."""
+
+    show_task: bool = False
+    """In a run on several tasks (--env tasks:FILE), show the network the number of the task, one-hot. Use it if an
+    observation does not tell which task it is of."""
+
     value_scale: Literal["linear", "symlog"] = "linear"
     """What the critic predicts. linear: returns, or normalised ones with normalize_returns. symlog: their symmetric
     logarithm sign(x) ln(1 + abs(x) / s) (DreamerV3, Hafner et al. 2023), in units of s, the geometric mean of their
@@ -154,6 +162,10 @@ class ModelConfig:
         require(
             not (self.value_scale == "symlog" and self.normalize_returns),
             "value_scale is symlog, which takes the place of normalize_returns: set normalize_returns to false",
+        )
+        require(
+            self.normalize_returns_by == "all" or self.normalize_returns,
+            f"normalize_returns_by is {self.normalize_returns_by}: it needs --normalize_returns true",
         )
         require(
             all(self.critic_obs),

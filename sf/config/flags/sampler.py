@@ -50,6 +50,11 @@ class SamplerConfig:
     """Trajectories that may wait for the learner, beyond one per actor and the two batches in the learner. Rounded
     up to the same number for each group of environments. More smooth an uneven flow of data and raise the lag."""
 
+    task_choice: Literal["weight", "progress"] = "weight"
+    """In a run on several tasks (--env tasks:FILE), how groups of environments are shared out. weight: by the weights
+    in the file, for the whole run. progress: half of them by the weights, the other half where the mean return changes
+    most. See docs/many_tasks.md."""
+
     queues: Literal["pipes", "faster_fifo"] = "pipes"
     """How processes tell each other of their data. pipes: of the kernel, which any process may die at. faster_fifo: of
     the package of that name (pip install '.[faster-fifo]'); a process that is killed inside of a queue ends the run."""
@@ -66,6 +71,11 @@ class SamplerConfig:
             self.num_envs_per_worker % self.num_groups_per_worker == 0,
             f"num_envs_per_worker is {self.num_envs_per_worker}: it must be a multiple of worker_num_splits "
             f"({self.worker_num_splits}), since the groups are of one size",
+        )
+        require(
+            self.async_rl or self.task_choice == "weight",
+            "task_choice is progress: it depends on when episodes end, and synchronous training is reproducible, so "
+            "take weight, or leave async_rl true",
         )
         require(
             self.async_rl or self.policy_workers_per_policy == 1,

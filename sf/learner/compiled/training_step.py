@@ -27,6 +27,7 @@ from sf.learner.loss.terms import metrics_of, terms_of
 from sf.learner.optimizer.optimizer import AdamState, adam_update
 from sf.model.distributions import ActionDistribution
 from sf.model.layers import Compilable
+from sf.model.task_returns import update_value_norm
 from sf.shared.rows import has_next
 
 _NETWORK = "network."  # before the names of its weights
@@ -199,7 +200,7 @@ class _Step:
                 new[name] = torch.where(is_taken, after, before)
                 for old, other in zip(moments, moments_after, strict=True):
                     old.copy_(torch.where(is_taken, other, old))
-            self._value_norm.with_weights(new, target, minibatch.mask & is_finite)
+            self._value_norm.with_weights(new, target, minibatch.mask & is_finite, minibatch.batch.obs)
             for name in gradients:
                 inputs.weights[name].copy_(new[name])
             metrics = [*result.metrics.values(), result.of_all_ranks, grad_norm, (~is_finite).float()]
@@ -245,5 +246,5 @@ class _Loss(_WithWeights):
 
 
 class _ValueNorm(_WithWeights):
-    def forward(self, target: Tensor, mask: Tensor) -> None:
-        self.network.update_value_norm(target, mask)
+    def forward(self, target: Tensor, mask: Tensor, obs: Mapping[str, Tensor]) -> None:
+        update_value_norm(self.network, target, mask, obs)

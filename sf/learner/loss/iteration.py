@@ -30,23 +30,31 @@ def needs_evaluation(config: LearnerConfig, has_memory: bool) -> bool:
 
 
 def prepare(
-    config: LearnerConfig, whole: Minibatch, before: Evaluation, has_memory: bool, ranks: Ranks = ALONE
+    config: LearnerConfig,
+    whole: Minibatch,
+    before: Evaluation,
+    has_memory: bool,
+    ranks: Ranks = ALONE,
+    advantage_scale: Tensor | None = None,
 ) -> Minibatch:
     """The iteration `whole` with all that its steps share.
 
     With `decoupled_clip` that is the proximal policy, with `shuffle_steps` the targets, with
     `normalize_advantages_over iteration` the mean and standard deviation of the advantages, with `trajectory_priority`
     the priorities. A network with memory needs whole trajectories, whose steps make newer targets of their own.
+    advantage_scale: as for `make_targets`.
     """
     if _is_decoupled(config):
         whole = whole._replace(proximal_log_prob=before.log_prob)
     if not _needs_targets(config, has_memory):
         return whole
-    targets = make_targets(config, whole.batch, before.log_prob, before.value, whole.teammates)
+    targets = make_targets(config, whole.batch, before.log_prob, before.value, whole.teammates, advantage_scale)
     if _is_of_steps(config, has_memory):
         whole = whole._replace(targets=targets)
     if is_normalized_at_once(config):
-        whole = whole._replace(advantage_moments=_moments(config, whole, before, targets, ranks))
+        returns = targets.value if advantage_scale is None else targets.value * advantage_scale.to(targets.value.dtype)
+        of_advantages = _moments(config, whole, before, targets._replace(value=returns), ranks)
+        whole = whole._replace(advantage_moments=of_advantages)
     if config.trajectory_priority:
         alpha, beta = config.trajectory_priority, config.trajectory_priority_beta
         whole = whole._replace(priorities=priorities(targets.advantage, whole.mask, alpha=alpha, beta=beta))
@@ -73,7 +81,8 @@ def is_normalized_at_once(config: LearnerConfig) -> bool:
 
 
 def _moments(config: LearnerConfig, whole: Minibatch, before: Evaluation, targets: Targets, ranks: Ranks) -> Moments:
-    """Of the advantages as the loss of a minibatch would take them now, over the samples that it would count."""
+    """Of the advantages as the loss of a minibatch would take them now, over the samples that it would count. The value
+    targets are in the scale of the advantages."""
     settings, advantage = loss_settings(config, LossNumbers.of(config)), targets.advantage
     if settings.corrects_advantages:
         advantage = corrected(advantage, before.log_prob, whole.batch.log_prob, settings.rho_bar)

@@ -14,7 +14,7 @@ from sf.learner.loss.ppo import PPOLoss, ppo_loss
 from sf.learner.loss.targets import make_targets
 from sf.learner.loss.term import LossSettings
 from sf.model.distributions import ActionDistribution
-from sf.model.normalizers import ReturnNormalizer, ValueNorm
+from sf.model.task_returns import ValueNorm, advantage_scale, scale_of
 from sf.ranks.ranks import ALONE, Ranks
 
 
@@ -36,11 +36,12 @@ def minibatch_loss(
     numbers = LossNumbers.of(config) if numbers is None else numbers
     batch = minibatch.batch
     log_prob = policy.log_prob(batch.discrete, batch.continuous)  # [T, B]
-    scale = value_norm.scale() if isinstance(value_norm, ReturnNormalizer) else value_norm
-    targets = minibatch.targets
+    scale = scale_of(value_norm, {key: obs[:-1] for key, obs in batch.obs.items()})  # of the T rows of decisions
+    targets, of_advantage = minibatch.targets, advantage_scale(value_norm, batch.obs)
     if targets is None:
-        old_value = scale.denormalize(value.detach())
-        targets = make_targets(config, batch, log_prob.detach(), old_value, minibatch.teammates, numbers)
+        returns = scale_of(value_norm, batch.obs).denormalize(value.detach())
+        together = minibatch.teammates, of_advantage
+        targets = make_targets(config, batch, log_prob.detach(), returns, *together, numbers)
     # A network without statistics of returns predicts 0 throughout: nothing to clip around.
     behaviour_value = torch.where(batch.value == 0, value[:-1].detach(), scale.normalize(batch.value))
     priorities = minibatch.priorities
@@ -53,7 +54,7 @@ def minibatch_loss(
         value[:-1],
         behaviour_value,
         scale.normalize(targets.value),
-        targets.value,
+        targets.value if of_advantage is None else targets.value * of_advantage.to(value.dtype),
         minibatch.mask,
         policy.has_choice() if ACTION_MASK in batch.obs else None,
         zero_return=scale.normalize(torch.zeros((), device=value.device)),

@@ -24,15 +24,31 @@ def make_targets(
     log_prob: Tensor,
     value: Tensor,
     teammates: Tensor | None = None,
+    advantage_scale: Tensor | None = None,
     numbers: LossNumbers | None = None,
 ) -> Targets:
     """Targets by a policy with log-probabilities [T, B] and values [T+1, B] in the scale of returns.
 
     teammates: [A, A], 1 where two agents of an environment share a value; None: each has a value of its own. A step is
-    then as probable as the actions of all of them, and ends nothing as long as one of them plays on. numbers: in the
-    place of those of the configuration.
+    then as probable as the actions of all of them, and ends nothing as long as one of them plays on. advantage_scale:
+    [T, B], by which advantages are multiplied; None: they are in the scale of returns. numbers: in the place of those
+    of the configuration.
     """
     numbers = LossNumbers.of(config) if numbers is None else numbers
+    targets = _in_the_scale_of_returns(config, batch, log_prob, value, teammates, numbers)
+    if advantage_scale is None:
+        return targets
+    return targets._replace(advantage=(targets.advantage * advantage_scale).to(value.dtype))
+
+
+def _in_the_scale_of_returns(
+    config: LearnerConfig,
+    batch: Batch,
+    log_prob: Tensor,
+    value: Tensor,
+    teammates: Tensor | None,
+    numbers: LossNumbers,
+) -> Targets:
     gamma, lambda_ = numbers.gamma, numbers.gae_lambda
     reward = batch.reward * numbers.reward_scale
     if config.reward_clip:

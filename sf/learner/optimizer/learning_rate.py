@@ -11,7 +11,8 @@ import math
 from sf.config import LearnerConfig
 from sf.learner.optimizer.optimizer import Optimizer
 from sf.learner.training_metrics import TrainingMetrics
-from sf.model.normalizers import ReturnNormalizer, ValueNorm
+from sf.model.normalizers import ReturnNormalizer
+from sf.model.task_returns import ValueNorm
 
 KL_ADAPTIVE_FACTOR = 1.5
 

@@ -24,6 +24,7 @@ from sf.learner.loss.ppo import PPOLoss
 from sf.learner.optimizer.optimizer import Optimizer
 from sf.model.actor_critic import UnrollOutput
 from sf.model.distributions import ActionDistribution
+from sf.model.task_returns import update_value_norm
 from sf.ranks.ranks import Ranks
 
 
@@ -105,7 +106,7 @@ class OptimizerStep:
         is_skipped = (~is_finite).float()
         has_samples = result.metrics["num_samples"] > 0
         self._optimizer.step((~(is_finite & has_samples)).float())
-        self._model.update_value_norm(target, minibatch.mask & is_finite)
+        update_value_norm(self._model, target, minibatch.mask & is_finite, minibatch.batch.obs)
         return {**result.metrics, "loss": loss, "grad_norm": grad_norm, "is_skipped": is_skipped}
 
     def _loss(self, minibatch: Minibatch, config: LearnerConfig, numbers: LossNumbers | None) -> tuple[PPOLoss, Tensor]:

@@ -33,6 +33,8 @@ _OF_THE_FUNCTION = (
     "mixer",
     "normalize_input",
     "normalize_returns",
+    "normalize_returns_by",
+    "show_task",
     "value_scale",
 )
 # What the names and shapes of the weights say, unless the network is somebody's own.

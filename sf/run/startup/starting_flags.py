@@ -38,6 +38,8 @@ _OF_A_NETWORK = (
     "share_critic",
     "normalize_input",
     "normalize_returns",
+    "normalize_returns_by",
+    "show_task",
     "value_scale",
 )
 
@@ -86,6 +88,8 @@ def starting_flags(flags: Mapping[str, Any]) -> StartingFlags:
     given = {**where, **{name: flags[name] for name in NOT_SAVED if name in flags}}
     run = RunConfig(**{**given, "env": flags.get("env", chosen.get("env", RunConfig.env))})
     envs.require_name(run.env)
+    # Whoever names a file of tasks on the command line has not named the code in it.
+    require_trusted({"env": run.env}, run.env, flags.get(TRUST, False), named_by_user=("env",))
     if run.restart_behavior == "resume":
         run_dir = RunDir.at(run.train_dir, run.experiment_name)
         saved = run_dir.saved_flags()

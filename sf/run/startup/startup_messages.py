@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sf.config import Config, presets
+from sf.run import task_groups
 from sf.run.plan import Plan
 from sf.storage.run_dir import NOT_SAVED, RunDir
 from sf.system import gpu
@@ -31,6 +32,8 @@ def startup_messages(plan: Plan, run: Path, resumed_steps: int) -> Iterator[str]
                 "checkpoints were moved, stop this, move them back, and start again"
             )
         yield from _chosen(plan)
+    if plan.spec.tasks:
+        yield from task_groups.sentences(plan.config, plan.spec, plan.tasks_of_groups)
     if plan.why_no_loops is not None:
         yield (
             f"{plan.why_no_loops}, so the networks run without compiled loops, which is slower; --compile false "

@@ -55,7 +55,7 @@ class EvalFlags(PolicyFlags):
     returns an action, or a class with a method act)."""
 
     episodes: int = 100
-    """Episodes per policy. In a match, each agent plays one."""
+    """Episodes per policy, at each of several tasks. In a match, each agent plays one."""
 
     exploitability: bool = False
     """Also compute the exploitability of each policy, exactly, in a game of OpenSpiel that is small enough:
@@ -166,6 +166,12 @@ def _print(evaluation: Evaluation, names: list[str], exploitability: dict[str, f
         if name in exploitability:
             table.add_row("exploitability", f"{exploitability[name]:.4f}", "exact")
         console.print(table)
+        scores = evaluation.task_scores(i)
+        if scores:
+            mean, median = map(number, scores.values())
+            console.print(
+                f"normalised score of the tasks, each at most 1: mean {mean}, median {median}\n", highlight=False
+            )
     _print_scores(evaluation, len(names), console)
     for sentence in evaluation.remarks.values():
         console.print(sentence, highlight=False, markup=False, emoji=False)
@@ -209,6 +215,7 @@ def _result(
                 "env_steps": None if isinstance(each, Opponent) else each.state["env_steps"],
                 "exploitability": exploitability.get(name),
                 "statistics": {key: value._asdict() for key, value in evaluation.statistics(i).items()},
+                "task_scores": evaluation.task_scores(i),
                 "scores": [s._asdict() if (s := evaluation.score_against(i, j)) else None for j in indices],
                 "win_rates": [s._asdict() if (s := evaluation.win_rate(i, j)) else None for j in indices],
             }

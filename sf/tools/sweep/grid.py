@@ -27,6 +27,7 @@ from typing import Any
 from sf.config import Config, presets
 from sf.config.trust import TRUST
 from sf.envs.field_types import checked
+from sf.envs.yaml_text import parse_yaml
 from sf.run.startup.starting_flags import make_config
 from sf.tools.commands import cli
 
@@ -120,7 +121,7 @@ def read_yaml(path: Path, keys: Sequence[str]) -> dict[str, Any]:
     """The file of a sweep or a search. Raises ValueError where it is no YAML mapping, has a key twice, or has other
     keys than `keys`.
     """
-    sweep = presets.parse_yaml(presets.read(path), str(path))
+    sweep = parse_yaml(presets.read(path), str(path))
     if not isinstance(sweep, dict) or not set(sweep) <= set(keys):
         raise ValueError(f"{path} must be a YAML mapping with the keys {', '.join(keys)} and no other")
     return sweep

@@ -318,3 +318,17 @@ def test_the_command_line_vouches_for_what_it_names(what):
     assert cli.starting_config([*words, "--experiment", "theirs", "--train_dir", "."]).flat()[flag]
     with pytest.raises(SystemExit):
         cli.starting_config(["--experiment", "theirs", "--train_dir", "."])
+
+
+@pytest.mark.parametrize("command", ["sf-train", "sf-eval"])
+def test_code_in_a_file_of_tasks_is_not_trusted_because_the_user_names_the_file(command, capsys):
+    Path("theirs.yaml").write_text("tasks: [toy_identity, 'planted:Env']")
+    words = ["--env", "tasks:theirs.yaml", "--experiment", "new", "--train_dir", "."]
+    if command == "sf-eval":
+        write_run("theirs", {"env": "tasks:theirs.yaml"})
+        words = COMMANDS[command][1]
+    said = refused(capsys, COMMANDS[command][0], words)
+    assert not Path(MARKER).exists()
+    assert "names tasks 'planted:Env': that is code" in said
+    assert "--trust true" in said
+    assert make_config(env="tasks:theirs.yaml", trust=True).run.env == "tasks:theirs.yaml"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -16,6 +17,7 @@ from sf.envs.groups.vector import VectorGroup
 from sf.envs.toys.family import TOY
 
 NUM_ENVS = 2
+TASKS = f"tasks:{Path(__file__).parents[2] / 'data' / 'tasks' / 'toys.yaml'}"
 
 
 def _named(env_id: str, **options: object) -> Callable[[], EnvGroup]:
@@ -37,6 +39,7 @@ def _vector(mode: gym.vector.AutoresetMode) -> Callable[[], EnvGroup]:
 
 GROUPS = {
     **{toy: _named(toy) for toy in TOY.env_ids()},
+    "task_of_several": _named(TASKS, task="toy_memory"),
     "gymnasium_time_limit": _time_limited,
     "gymnasium_frameskip": _named("MountainCarContinuous-v0", env_frameskip=7),
     "vector_entry_point": _named("CartPole-v1", env_kwargs='{"max_episode_steps": 15}'),

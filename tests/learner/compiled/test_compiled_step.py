@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from small_batches import CASES, DISTANCE, FIRST, FLAGS, PICTURES, TEAMS, TEAMS_OF, TURNS, B, T, make_batch
+from small_batches import CASES, DISTANCE, FIRST, FLAGS, PICTURES, TASKS, TEAMS, TEAMS_OF, TURNS, B, T, make_batch
 
 from sf.config import Config
 from sf.envs import Planes
@@ -110,7 +110,7 @@ def build_with_frozen_weight(*args, own=update.build_model):
 
 
 @pytest.mark.parametrize(
-    "case", [case if case in (TURNS, TEAMS) else pytest.param(case, marks=pytest.mark.long) for case in CASES]
+    "case", [case if case in (TURNS, TEAMS, TASKS) else pytest.param(case, marks=pytest.mark.long) for case in CASES]
 )
 def test_a_step_by_a_program_does_what_the_learners_own_does_for_iterations_of_any_size(
     case, followed_only, monkeypatch

@@ -6,7 +6,7 @@ Without a GPU a stand-in calls the function again, which shows all but what CUDA
 import pytest
 import torch
 from late import devices_that_record, record_on
-from small_batches import CASES, DISTANCE, FIRST, FLAGS, KINDS, PICTURES, TURNS, T, make_batch
+from small_batches import CASES, DISTANCE, FIRST, FLAGS, KINDS, PICTURES, TASKS, TURNS, T, make_batch
 
 from sf.config import Config
 from sf.learner.compiled import recorded_step
@@ -65,6 +65,7 @@ def assert_same(found, expected):
         (FIRST, {"normalize_returns": False, "value_scale": "symlog", "normalize_advantages_over": "iteration"}),
         (PICTURES, {}),
         (KINDS, {}),
+        (TASKS, {}),
         (FIRST, {"core": "gru", "rnn_size": 8}),
         (FIRST, {"core": "lstm", "rnn_size": 8, "num_batches_per_epoch": 1, "num_epochs": 1, "batch_size": 6 * T}),
     ],

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sf.envs.custom.given import given_env
+from sf.rollout.args import RolloutWorkerArgs
 from sf.rollout.assignment import AssignmentRules
-from sf.rollout.group import RolloutWorkerArgs
 from sf.rollout.worker import rollout_worker
 from sf.run.children.roles.role import Role, Start
 from sf.run.children.servers import SIMULATORS
@@ -49,6 +49,8 @@ def _rollout_arguments(start: Start) -> RolloutWorkerArgs:
         objective=config.population.pbt_target_objective,
         shaping=memory.shaping,
         scheduled=memory.scheduled,
+        tasks=memory.tasks,
+        found_tasks=memory.found_tasks,
     )
 
 
