@@ -10,7 +10,7 @@ import dataclasses
 import difflib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sf.envs.added.agent_index import IndexedGroup, is_shown, with_index
@@ -186,12 +186,6 @@ def as_evaluated(env_id: str, options: EnvOptions) -> EnvOptions:
         options = as_evaluated(task.env, options)
     family = _first_asked(env_id)
     return options if family is None else dataclasses.replace(options, **_flags_for_training(family))
-
-
-def training_aids(env_id: str) -> Collection[str]:
-    """Returns the names of `Family.training_aids`."""
-    family = _first_asked(env_id)
-    return () if family is None else family.training_aids
 
 
 def flags_for_training() -> set[str]:

@@ -7,7 +7,6 @@ numbers by their position, and masks forbid what a task lacks.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -108,7 +107,6 @@ class FoundTasks:
 def _unite(env_id: str, tasks: tuple[Task, ...], options: EnvOptions) -> tuple[Part, ...]:
     specs = []
     for task in tasks:
-        _require_no_training_aids(env_id, task)
         specs.append(registry.describe(task.env, options_of(task, options)))
         _require_single(env_id, task, specs[-1])
         if specs[-1].frameskip != specs[0].frameskip:
@@ -143,14 +141,6 @@ def _unite(env_id: str, tasks: tuple[Task, ...], options: EnvOptions) -> tuple[P
 def options_of(task: Task, options: EnvOptions) -> EnvOptions:
     """Returns the options of the environment of one task."""
     return replace(options, env_kwargs=task.env_kwargs, task=None)
-
-
-def _require_no_training_aids(env_id: str, task: Task) -> None:
-    for aid in json.loads(task.env_kwargs).keys() & {*registry.training_aids(task.env)}:
-        raise UsageError(
-            f"{env_id}: the env_kwargs of {task.name} have {aid!r}, which evaluations are without, and those of a file "
-            "are for both: leave it out"
-        )
 
 
 def _require_single(env_id: str, task: Task, spec: EnvSpec) -> None:

@@ -91,11 +91,6 @@ def test_a_wrong_file_is_one_sentence(text, sentence, tmp_path):
             "a step of toy_bandit is 1 frames, and one of doom_basic 4: .*env_frameskip",
         ),
         (["toy_bandit"], {"env_kwargs": '{"a": 1}'}, "has env_kwargs for each task in its file"),
-        (
-            [{"env": "rts_mini", "env_kwargs": {"curriculum": 1}}],
-            {},
-            "have 'curriculum', which evaluations are without",
-        ),
         (["toy_bandit"], {"task": "toy_memory"}, "the file has no such task: name one of toy_bandit"),
     ],
 )
