@@ -32,9 +32,9 @@ from unittest import mock
 
 import cloudpickle
 
-_IMPORTS = ["torch._dynamo", "sf.run.trainer", "sf.run.plan", "sf.tools.commands.cli", "sf.rollout.worker"]
-_IMPORTS += ["sf.learner.worker", "sf.policy.worker", "sf.league.players.worker", "sf.evaluation.evaluator"]
-_IMPORTS += ["sf.evaluation.task"]
+IMPORTS = ["torch._dynamo", "sf.run.trainer", "sf.run.plan", "sf.tools.commands.cli", "sf.rollout.worker"]
+IMPORTS += ["sf.learner.worker", "sf.policy.worker", "sf.league.players.worker", "sf.evaluation.evaluator"]
+IMPORTS += ["sf.evaluation.task"]
 _OF_RUN = ["sf", "sf.tools.psro.command", "sf.tools.psro.exploit_command"]
 _NUM_FORK_SERVERS = dict.fromkeys(_OF_RUN, 2) | {"sf.tools.commands.evaluate": 1, "sf.tools.report.league.command": 1}
 # Variables that are read when an interpreter starts, or when what it has imported is.
@@ -361,7 +361,7 @@ def _main():
     commands = socket.socket(fileno=int(sys.argv[1]))
     del sys.path[0]
     gc.disable()
-    for name in _IMPORTS:
+    for name in IMPORTS:
         importlib.import_module(name)
     gc.freeze()
     assert len(os.listdir("/proc/self/task")) == 1, "what is forked from threads may hang"
