@@ -40,7 +40,7 @@ _NUM_FORK_SERVERS = dict.fromkeys(_OF_RUN, 2) | {"sf.tools.commands.evaluate": 1
 # Variables that are read when an interpreter starts, or when what it has imported is.
 _READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "OMP_", "KMP_", "MKL_", "TORCH", "PYTORCH", "CUDA_", "LATE_GPU_")
 _PATHS = ("PYTHONPATH", "PYTHONSAFEPATH")
-_SET_BY_TORCH = ("TORCHINDUCTOR_CACHE_DIR",)  # which reads it where it is used
+_READ_WHERE_USED = ("TORCHINDUCTOR_CACHE_DIR", "TORCHELASTIC_", "TORCH_NCCL_ASYNC_ERROR_HANDLING")  # how names begin
 _PR_SET_CHILD_SUBREAPER = 36
 spawn_cold = multiprocessing_util.spawnv_passfds
 _environ = {}  # of the server
@@ -164,9 +164,8 @@ def _by_value(function):
 
 
 def _read_at_start(environ):
-    read = {name: value for name, value in environ.items() if name.startswith(_READ_AT_START)}
-    for name in (*_PATHS, *_SET_BY_TORCH):
-        read.pop(name, None)
+    names = {name for name in environ if name.startswith(_READ_AT_START) and not name.startswith(_READ_WHERE_USED)}
+    read = {name: environ[name] for name in names.difference(_PATHS)}
     folders = environ.get("PYTHONPATH", "").split(os.pathsep)
     return read, [folder for folder in folders if os.path.exists(os.path.join(folder, "sitecustomize.py"))]
 
