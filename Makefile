@@ -25,12 +25,14 @@ IN_PARALLEL = --numprocesses $(NUM_PROCESSES) --dist loadfile --no-loadscope-reo
 # Hundreds of processes import torch, each in half the time where Python may write down what it has compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: train test test-long lint bench bench-learning docs release clean
+.PHONY: train test test-long lint compiled bench bench-learning docs release clean
 
 train: $(INSTALLED)
 	$(BIN)/sf-train --env doom_basic --restart_behavior restart $(TRAIN_FLAGS)
 
-test: lint $(VENV)/.docs
+# The linters use one core. Beside them, what all processes of the tests would else compile, each for itself, is compiled.
+test: $(VENV)/.docs
+	$(MAKE) --jobs=2 lint compiled
 	$(BIN)/python -m pytest tests -m "not long" $(IN_PARALLEL)
 
 test-long: $(VENV)/.docs
@@ -42,6 +44,9 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+compiled: $(INSTALLED)
+	$(BIN)/python tests/support/compile_ahead.py
 
 bench: $(INSTALLED)
 	$(BIN)/sf-bench --env doom_battle

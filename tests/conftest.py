@@ -35,6 +35,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 # For torch, here and in every process that a test starts: the networks are tiny. It is read when torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # as ranks have it, which else could not be started warm
 
 # What runs remember of a user's own code, here and in every process that a test starts, is no user's.
 _state_home = tempfile.TemporaryDirectory(prefix="sf-tests-")

@@ -23,7 +23,7 @@ INSTALLATION = ROOT / "docs" / "installation.md"
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}  # 0: do not
 SMALL = (
     "--num_workers 1 --num_envs_per_worker 2 --rollout 8 --batch_size 16 --learner_threads 1 --device cpu "
-    "--encoder_conv_mlp_layers 16 --rnn_size 16 --summaries_every_sec 0.05"
+    "--encoder_conv_mlp_layers 16 --rnn_size 16 --summaries_every_sec 0.05 --num_batches_per_epoch 1 --num_epochs 1"
 )
 SHORTER = {  # flags by program
     "sf-train": f"{SMALL} --train_for_env_steps 1024",

@@ -18,7 +18,7 @@ from sf.storage.run_dir import RunDir
 from sf.system.processes.reports import LearnerFinished, LearnerReady
 from sf.system.processes.torch_runtime import configure
 
-NUM_BATCHES = 200
+NUM_BATCHES = 120
 FIELDS = ("state", "first", "discrete", "value", "reward", "terminated", "valid")
 ENV_IDX, AGENT, EPISODE, STEP, ACTION = range(5)  # of an observation
 

@@ -15,6 +15,7 @@ QUEUES = os.environ.get("SF_TEST_QUEUES", "pipes")
 FAST = ["--num_workers", "2", "--num_envs_per_worker", "2", "--batch_size", "64", "--rollout", "8"]
 FAST += ["--device", DEVICE, "--queues", QUEUES]
 FAST += ["--encoder_mlp_layers", "16", "--summaries_every_sec", "0.3", "--learner_threads", "1"]
+FAST += ["--num_batches_per_epoch", "1", "--num_epochs", "1"]  # the preset of vectors takes 80 steps an iteration
 
 
 def flags_of_run(tmp_path, *flags, env="toy_identity"):

@@ -32,15 +32,15 @@ from unittest import mock
 
 import cloudpickle
 
-_IMPORTS = ["torch._dynamo", "sf.run.trainer", "sf.run.plan", "sf.tools.commands.cli", "sf.rollout.worker"]
-_IMPORTS += ["sf.learner.worker", "sf.policy.worker", "sf.league.players.worker", "sf.evaluation.evaluator"]
-_IMPORTS += ["sf.evaluation.task"]
+IMPORTS = ["torch._dynamo", "sf.run.trainer", "sf.run.plan", "sf.tools.commands.cli", "sf.rollout.worker"]
+IMPORTS += ["sf.learner.worker", "sf.policy.worker", "sf.league.players.worker", "sf.evaluation.evaluator"]
+IMPORTS += ["sf.evaluation.task"]
 _OF_RUN = ["sf", "sf.tools.psro.command", "sf.tools.psro.exploit_command"]
 _NUM_FORK_SERVERS = dict.fromkeys(_OF_RUN, 2) | {"sf.tools.commands.evaluate": 1, "sf.tools.report.league.command": 1}
 # Variables that are read when an interpreter starts, or when what it has imported is.
 _READ_AT_START = ("PYTHON", "LD_", "LC_", "LANG", "OMP_", "KMP_", "MKL_", "TORCH", "PYTORCH", "CUDA_", "LATE_GPU_")
 _PATHS = ("PYTHONPATH", "PYTHONSAFEPATH")
-_SET_BY_TORCH = ("TORCHINDUCTOR_CACHE_DIR",)  # which reads it where it is used
+_READ_WHERE_USED = ("TORCHINDUCTOR_CACHE_DIR", "TORCHELASTIC_", "TORCH_NCCL_ASYNC_ERROR_HANDLING")  # how names begin
 _PR_SET_CHILD_SUBREAPER = 36
 spawn_cold = multiprocessing_util.spawnv_passfds
 _environ = {}  # of the server
@@ -164,9 +164,8 @@ def _by_value(function):
 
 
 def _read_at_start(environ):
-    read = {name: value for name, value in environ.items() if name.startswith(_READ_AT_START)}
-    for name in (*_PATHS, *_SET_BY_TORCH):
-        read.pop(name, None)
+    names = {name for name in environ if name.startswith(_READ_AT_START) and not name.startswith(_READ_WHERE_USED)}
+    read = {name: environ[name] for name in names.difference(_PATHS)}
     folders = environ.get("PYTHONPATH", "").split(os.pathsep)
     return read, [folder for folder in folders if os.path.exists(os.path.join(folder, "sitecustomize.py"))]
 
@@ -361,7 +360,7 @@ def _main():
     commands = socket.socket(fileno=int(sys.argv[1]))
     del sys.path[0]
     gc.disable()
-    for name in _IMPORTS:
+    for name in IMPORTS:
         importlib.import_module(name)
     gc.freeze()
     assert len(os.listdir("/proc/self/task")) == 1, "what is forked from threads may hang"

@@ -66,6 +66,7 @@ class OneMoreAgent(Pennies):
 
 FLAGS = ["--num_workers", "2", "--num_envs_per_worker", "2", "--batch_size", "64", "--rollout", "8", "--device", "cpu"]
 FLAGS += ["--encoder_mlp_layers", "16", "--learner_threads", "1", "--train_for_env_steps", "640"]
+FLAGS += ["--num_batches_per_epoch", "1", "--num_epochs", "1"]
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def test_what_agents_of_two_kinds_see_and_do_reaches_the_learner(tmp_path, env):
 
 
 def test_a_run_of_two_kinds_trains(tmp_path):
-    flags = ["--train_for_env_steps", "1500", "--num_batches_per_epoch", "2", "--num_epochs", "2", "--core", "gru"]
+    flags = ["--train_for_env_steps", "400", "--num_batches_per_epoch", "2", "--num_epochs", "2", "--core", "gru"]
     summary = train_here(tmp_path, *flags, "--batch_size", "48", env="kinds_env:Movers")
     assert summary["train/policy_version"] > 4
     assert summary["restarts"] == 0

@@ -359,7 +359,7 @@ def test_the_layout_of_actions_is_that_of_the_decoder(space):
 
 
 def test_the_check_sees_another_weight_and_a_nan(exported):
-    policy, path = exported("recurrent.onnx")
+    policy, path = exported("mixed.onnx")
     network = OnnxNetwork(path.read_bytes(), "test")
     assert largest_difference(policy, network) <= TOLERANCE
     weights = {name: tensor.clone() for name, tensor in policy.network.state_dict().items()}
