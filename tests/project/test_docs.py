@@ -200,8 +200,8 @@ def page_about_python(tmp_path_factory):
         make_plan(config)
         told.append(config.run.experiment_name)
         if not summaries:
-            small = config.replace(num_workers=1, batch_size=64, rollout=8, num_batches_per_epoch=1)
-            summaries.append(sf.api.train(small.replace(train_for_env_steps=4_000)))
+            small = config.replace(num_workers=1, batch_size=64, rollout=8, num_batches_per_epoch=1, num_epochs=1)
+            summaries.append(sf.api.train(small.replace(train_for_env_steps=2_000)))
         return summaries[0]
 
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()):

@@ -35,10 +35,8 @@ def long(test):
     return pytest.mark.long(pytest.mark.timeout(3 * PATIENCE_S)(test))
 
 
-def start(tmp_path, *flags, has_warm_ranks=True):
-    """has_warm_ranks: the agent has a child more, and /proc knows no variables of the ranks."""
-    words = ["-m", "sf", *FLAGS, "--num_learners", "2", "--train_dir", str(tmp_path), *flags]
-    return started(tmp_path, *words, has_warm_ranks=has_warm_ranks)
+def start(tmp_path, *flags):
+    return started(tmp_path, "-m", "sf", *FLAGS, "--num_learners", "2", "--train_dir", str(tmp_path), *flags)
 
 
 def start_by_torchrun(tmp_path, *flags, max_restarts=0):
@@ -46,14 +44,11 @@ def start_by_torchrun(tmp_path, *flags, max_restarts=0):
     return started(tmp_path, "-m", "torch.distributed.run", *words, *FLAGS, "--train_dir", str(tmp_path), *flags)
 
 
-def started(tmp_path, *words, has_warm_ranks=False):
+def started(tmp_path, *words):
     with (tmp_path / "output").open("w") as output:
+        command = [sys.executable, *words]
         return warm.Popen(
-            [sys.executable, *words],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            starts_commands=has_warm_ranks,
+            command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True, starts_commands=True
         )
 
 
@@ -87,14 +82,10 @@ def wait_for(condition, tmp_path):
 
 
 def ranks_of(process):
-    """The parents of the ranks: children of the agent."""
-    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
-
-
-def parent_of_rank(rank, process):
-    word = f"RANK={rank}".encode()
-    (parent,) = [pid for pid in ranks_of(process) if word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")]
-    return parent
+    """The parents of the ranks by number: children of the agent."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    variables = {int(pid): Path(f"/proc/{pid}/environ").read_text().split("\0") for pid in children}
+    return {rank: pid for pid, of_pid in variables.items() for rank in range(2) if f"RANK={rank}" in of_pid}
 
 
 def wait_for_learner(process, tmp_path):
@@ -179,12 +170,12 @@ def test_a_stopped_run_of_ranks_saves_and_is_resumed_by_one(tmp_path):
 
 @long
 def test_where_the_first_rank_is_gone_another_one_saves_what_it_remembers(tmp_path):
-    process = start(tmp_path, "--save_every_sec", "1000", "--keep_checkpoints", "9", has_warm_ranks=False)
+    process = start(tmp_path, "--save_every_sec", "1000", "--keep_checkpoints", "9")
     wait_for(lambda: (latest_record(tmp_path) or {"env_steps": 0})["env_steps"] > 0, tmp_path)
     began_at = latest_record(tmp_path)["seconds"]
     wait_for(lambda: latest_record(tmp_path)["seconds"] > began_at + 7, tmp_path)  # it remembers its state every 5 s
     reached = latest_record(tmp_path)["env_steps"]
-    os.kill(parent_of_rank(0, process), signal.SIGKILL)
+    os.kill(ranks_of(process)[0], signal.SIGKILL)
     wait_for(lambda: checkpoints(tmp_path), tmp_path)
     at_death = int(checkpoints(tmp_path)[-1].stem.rpartition("_")[2])
     wait_for(lambda: latest_record(tmp_path)["env_steps"] > max(reached, at_death), tmp_path)
@@ -201,11 +192,10 @@ def test_a_new_run_whose_first_start_fails_is_no_resumed_earlier_one(tmp_path):
     checkpoint.save(run_dir.checkpoints, untrained("CartPole-v1"), 2000, keep=2)
     (earlier,) = checkpoints(tmp_path)
     content = earlier.read_bytes()
-    flags = ("--train_for_env_steps", "2000", "--restart_behavior", "restart")
-    process = start(tmp_path, *flags, has_warm_ranks=False)
+    process = start(tmp_path, "--train_for_env_steps", "2000", "--restart_behavior", "restart")
     aside = tmp_path / "ranks.old1"
     wait_for(aside.exists, tmp_path)
-    os.kill(parent_of_rank(1, process), signal.SIGKILL)
+    os.kill(ranks_of(process)[1], signal.SIGKILL)
     output = ended(process, tmp_path)
     assert "the new run did not start: the earlier one is still in" in output
     assert "the run saves and ends" not in output
@@ -235,7 +225,7 @@ def test_a_stop_within_a_long_iteration_loses_nothing_that_was_trained_on(tmp_pa
 @long
 @pytest.mark.parametrize("have_begun", [False, True])
 def test_a_killed_launcher_takes_all_ranks_with_it(tmp_path, have_begun):
-    process = start(tmp_path, has_warm_ranks=have_begun)
+    process = start(tmp_path)
     if have_begun:
         wait_for_learner(process, tmp_path)
     else:

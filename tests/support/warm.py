@@ -57,8 +57,10 @@ class Popen(subprocess.Popen):
     def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *more):
         _, _, shell, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, _, _, _, _, umask, in_session, *_ = more
         words = [] if isinstance(args, str) else [os.fspath(word) for word in args]
+        is_unbuffered = words[1:2] == ["-u"]
         command = Command(
-            words[1:],
+            words[1 + is_unbuffered :],
+            is_unbuffered=is_unbuffered,
             environ=dict(os.environ if env is None else env),
             folder=os.fspath(cwd or os.getcwd()),
             in_session=in_session,
@@ -80,6 +82,7 @@ class Command:
     words: list[str]
     environ: dict[str, str]
     folder: str
+    is_unbuffered: bool = False
     in_session: bool = False
     before: bytes | None = None
     starts_commands: bool = False
@@ -177,7 +180,8 @@ def _server():
     with theirs:
         fd = theirs.fileno()
         command = [sys.executable, __file__, str(fd), " " * 2000]  # room for what the commands are called
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=_environ, pass_fds=[fd])
+        environ = {**_environ, "ROOM": " " * 2000}  # for the variables of the commands
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environ, pass_fds=[fd])
     _servers.append(ours)
     return ours
 
@@ -259,26 +263,25 @@ def _limit(command):
     resource.setrlimit(resource.RLIMIT_NOFILE, command.max_fds)
 
 
-def _call_this_process(words):
-    """As `ps` shows it, and tests that look for a process of a run."""
-    start, end = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45:47])
-    ctypes.memmove(
-        start,
-        "\0".join(words).encode(errors="surrogateescape")[: end - start - 1].ljust(end - start, b"\0"),
-        end - start,
-    )
+def _show(words, environ):
+    """What /proc says of this process, where tests look for those of a run. C has copied the variables from there."""
+    places = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45:49])
+    variables = [f"{name}={value}" for name, value in environ.items()]
+    for texts, start, end in zip((words, variables), places, places, strict=False):
+        shown = "\0".join(texts).encode(errors="surrogateescape")[: end - start - 1]
+        ctypes.memmove(start, shown.ljust(end - start, b"\0"), end - start)
 
 
 def _become(command, base_path):
     """What an interpreter does before it runs the program."""
-    _call_this_process([sys.executable, *command.words])
-    environ = command.environ
+    words, environ = [sys.executable, *["-u"] * command.is_unbuffered, *command.words], command.environ
     os.chdir(command.folder)
     os.environ.clear()
     os.environ.update(environ)
+    _show(words, environ)
     for name, fd in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
         old = getattr(sys, name)
-        at_once = old.write_through  # PYTHONUNBUFFERED
+        at_once = old.write_through or command.is_unbuffered  # the first by PYTHONUNBUFFERED
         raw = buffer = open(fd, "wb" if fd else "rb", buffering=0, closefd=False)  # noqa: SIM115
         raw.name = f"<{name}>"
         if not (fd and at_once):
@@ -288,7 +291,7 @@ def _become(command, base_path):
         new.mode = "w" if fd else "r"
         setattr(sys, name, new)
         setattr(sys, f"__{name}__", new)
-    sys.orig_argv = [sys.executable, *command.words]
+    sys.orig_argv = words
     of_variable = filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.path[:] = dict.fromkeys([*map(os.path.abspath, of_variable), *base_path])
     importlib.invalidate_caches()
