@@ -143,4 +143,7 @@ def _attribute(env: Any, name: str) -> Any:
     """Returns an attribute of an environment or of what is inside; None if there is none."""
     if isinstance(env, gym.Env):
         return env.get_wrapper_attr(name) if env.has_wrapper_attr(name) else None
-    return next((getattr(each, name) for each in objects(env) if hasattr(type(each), name) or name in vars(each)), None)
+    for each in objects(env):  # a wrapper may forward what it does not have
+        if hasattr(type(each), name) or name in getattr(each, "__dict__", {}):
+            return getattr(each, name)
+    return None
