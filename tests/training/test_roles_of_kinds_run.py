@@ -101,7 +101,7 @@ def test_each_learner_gets_what_agents_of_its_kind_see_and_do(tmp_path, env, fla
 
 def test_a_run_by_roles_keeps_the_spaces_of_each_role_resumes_and_is_evaluated(tmp_path):
     flags = ["--num_policies", "2", "--policy_of", ROLES, "--core", "gru", "--batch_size", "48"]
-    summary = train_here(tmp_path, *flags, "--train_for_env_steps", "300", env="kinds_env:Movers")
+    summary = train_here(tmp_path, *flags, "--train_for_env_steps", "800", env="kinds_env:Movers")
     assert summary["restarts"] == 0
     run = tmp_path / "kinds_env_Movers"
     policies = [load_policy(run, policy_id=policy_id, trust=True) for policy_id in range(2)]
@@ -110,7 +110,8 @@ def test_a_run_by_roles_keeps_the_spaces_of_each_role_resumes_and_is_evaluated(t
         assert action_space.contains(policy.act(policy.obs_space.sample()))
     before = [policy.env_steps for policy in policies]
 
-    train_here(tmp_path, *flags, "--train_for_env_steps", "600", env="kinds_env:Movers")
+    more = str(summary["env_steps"] + 800)  # several policies end some time after the steps that were asked for
+    train_here(tmp_path, *flags, "--train_for_env_steps", more, env="kinds_env:Movers")
     found = find_contest(run, (), "latest", None, is_trusted=True)
     assert all(saved.state["env_steps"] > steps for saved, steps in zip(found.players.values(), before, strict=True))
     spec = envs.describe("kinds_env:Movers", found.options)
@@ -139,7 +140,7 @@ def test_a_run_by_roles_keeps_the_spaces_of_each_role_resumes_and_is_evaluated(t
 def test_players_of_the_pool_have_the_spaces_of_their_role(tmp_path):
     flags = ["--num_policies", "2", "--policy_of", ROLES, "--batch_size", "48", "--past_share", "0.5"]
     flags += ["--snapshot_every_env_steps", "200", "--pbt_rollouts_per_draw", "0"]
-    summary = train_here(tmp_path, *flags, "--train_for_env_steps", "1200", env="kinds_env:Movers")
+    summary = train_here(tmp_path, *flags, "--train_for_env_steps", "2000", env="kinds_env:Movers")
     assert summary["restarts"] == 0  # the environment asserts that each action is of the agent's own space
     run = tmp_path / "kinds_env_Movers"
     past = [row.players for row in rows_of(run / "league.jsonl") if isinstance(row, Match) and row.probability]
@@ -157,7 +158,7 @@ def test_players_of_the_pool_have_the_spaces_of_their_role(tmp_path):
 
 
 def test_choices_and_numbers_may_differ_between_policies_but_not_within_one(tmp_path):
-    flags = ["--num_policies", "2", "--policy_of", ROLES, "--batch_size", "48", "--train_for_env_steps", "300"]
+    flags = ["--num_policies", "2", "--policy_of", ROLES, "--batch_size", "48", "--train_for_env_steps", "600"]
     summary = train_here(tmp_path, *flags, env="kinds_env:Mixed")
     assert summary["restarts"] == 0
     for policy_of in (None, '{"speaker": [0, 1], "listener_*": 1}'):
