@@ -56,7 +56,7 @@ def tasks_of(env_id: str) -> TaskFile | None:
 
 
 taken_over: dict[str, TaskFile] = {}
-"""What another process has read, by the names: a run goes on with it, also if the file changes meanwhile."""
+"""Holds what another process has read, by the names: a run goes on with it, also if the file changes meanwhile."""
 
 
 def read_tasks(env_id: str) -> TaskFile:

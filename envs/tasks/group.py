@@ -44,7 +44,7 @@ def make_group(
 def make_rendered_group(
     env_id: str, num_envs: int, options: EnvOptions, *, seed: int, first_env_idx: int
 ) -> RenderedGroup:
-    """As `make_group`."""
+    """Makes a group that can be looked at, of the same task as `make_group`."""
     part = _part(env_id, options, first_env_idx // num_envs)
     own = options_of(part.task, options)
     group = registry.make_rendered_group(part.task.env, num_envs, own, seed=seed, first_env_idx=first_env_idx)

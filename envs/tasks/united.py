@@ -86,7 +86,7 @@ _found: dict[_Key, tuple[Part, ...]] = {}  # each group of a process asks, and s
 
 @dataclass(frozen=True)
 class FoundTasks:
-    """What one process has found of tasks, for another one that would have to make all environments again."""
+    """Carries what one process has found of tasks to another one, which need not make all environments again."""
 
     env_id: str
     options: EnvOptions
@@ -99,7 +99,7 @@ class FoundTasks:
         return cls(env_id, options, read_tasks(env_id), unite(env_id, options))
 
     def take_over(self) -> None:
-        """Keep it in this process."""
+        """Keep what was found in this process."""
         taken_over[self.env_id] = self.file
         _found[self.env_id, self.file.tasks, self.options] = self.parts
 

@@ -42,7 +42,7 @@ def run_beside(arguments: Sequence[str], folder: Path | None = None) -> subproce
 
 
 def start(command: Sequence[str], **options: Any) -> subprocess.Popen:
-    """A process in a session of its own, so that it gets as much of the CPU as a run, that ends with this process.
+    """Starts a process that ends with this one, in a session of its own, so that it gets as much of the CPU as a run.
 
     options: of Popen.
     """
@@ -55,7 +55,7 @@ def start(command: Sequence[str], **options: Any) -> subprocess.Popen:
 
 
 def _begin(mask: Collection[int]) -> None:
-    """In a new process, before it becomes another program. mask: of its signals."""
+    """Prepares a new process before it becomes another program. mask: of its signals."""
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     die_with_creator()  # a campaign that is killed leaves no run
     for signum in (signal.SIGHUP, signal.SIGINT):  # of a campaign under nohup or in the background it would ignore them

@@ -34,7 +34,7 @@ from sf.evaluation.task import guarded_group
 from sf.shared.counters import CounterRow
 from sf.shared.queues import IndexQueue
 from sf.shared.recovery import RecoveryMemory
-from sf.storage import checkpoint, video_files
+from sf.storage import best_checkpoint, video_files
 from sf.storage.checkpoint import Checkpoint
 from sf.system.messages import say
 from sf.system.processes.reports import BestSaved, Evaluated, Exploited, Filmed, Ready, Reports
@@ -71,7 +71,7 @@ def evaluator(reports: Reports, args: EvaluatorArgs) -> None:
     configure("cpu", num_threads=1, deterministic=True)
     tasks = _tasks(args.config)
     kinds = itertools.product(range(len(args.checkpoints)), [None, *filter(None, tasks)])
-    best = {kind: checkpoint.best_score(_best_directory(args, *kind)) for kind in kinds}
+    best = {kind: best_checkpoint.best_score(_best_directory(args, *kind)) for kind in kinds}
     num_films = 0
     states: InformationStates | None = None
     reports.send(Ready())
@@ -99,7 +99,7 @@ def _tasks(config: Config) -> list[str | None]:
 
 def _best_directory(args: EvaluatorArgs, policy_id: int, task: str | None) -> Path:
     directory = args.checkpoints[policy_id]
-    return directory if task is None else checkpoint.of_task(directory, task)
+    return directory if task is None else best_checkpoint.of_task(directory, task)
 
 
 def _evaluate(
@@ -202,7 +202,7 @@ def _play_one(args: EvaluatorArgs, saved: Sequence[Checkpoint], task: str | None
 def _save(reports: Reports, directory: Path, saved: Checkpoint, score: float) -> bool:
     """Returns whether the checkpoint could be written."""
     try:
-        path = checkpoint.save_best(directory, saved, score)
+        path = best_checkpoint.save_best(directory, saved, score)
     except OSError as error:
         again = "the next evaluation above the earlier best is saved"
         say(f"the best checkpoint could not be saved ({error}); {again}")

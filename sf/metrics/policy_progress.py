@@ -75,7 +75,7 @@ class PolicyProgress:
         """
         values = self.objective_values(name)
         if values and self._is_by_score(name):
-            return task_scores(episode.stats for episode in self.episodes)[SCORE_MEAN]
+            return task_scores(episode.stats for episode in self.judged_episodes)[SCORE_MEAN]
         return float(np.mean(values)) if values else None
 
     def objective_values(self, name: str) -> list[float]:
@@ -99,11 +99,11 @@ class PolicyProgress:
         """Returns the mean return of a task; None: too few episodes."""
         if not self.has_enough_episodes:
             return None
-        return returns_of_tasks(episode.stats for episode in self.episodes).get(name)
+        return returns_of_tasks(episode.stats for episode in self.judged_episodes).get(name)
 
     def _is_by_score(self, objective: str) -> bool:
         """Returns whether episodes lack the objective, and have the scores of tasks."""
-        stats = [episode.stats for episode in self.episodes]
+        stats = [episode.stats for episode in self.judged_episodes]
         return bool(capped_scores(stats)) and not any(objective in each for each in stats)
 
     def means(self) -> dict[str, Any]:

@@ -75,8 +75,10 @@ class ScheduledEpisodes(Recorder):
         self._has_options = any(schedule.name.startswith(ENV) for schedule in scheduled.schedules)
         self._by_metric = scheduled.by_metric
         self._values = scheduled.arrays["values"]  # [P, K]
-        self._told = self._present()  # [E, K], of the next episode of each environment
-        self._began = self._told.copy()  # [E, K], of the present one
+        num_envs = len(actors) // self._num_agents
+        self._told = np.full((num_envs, self._values.shape[1]), np.inf)  # [E, K], of the next episodes
+        # [E, K] of the present ones: environments are made with those of the first policy.
+        self._began = np.tile(self._values[0], (num_envs, 1))
 
     def begin_rollout(self, slots: np.ndarray) -> None:
         self._tell()

@@ -20,7 +20,7 @@ from sf.league.population.controller import Population
 from sf.metrics.progress import Progress
 from sf.run.learner_orders import LearnerOrders
 from sf.run.memory import RunMemory
-from sf.run.task_choice import TaskChoice
+from sf.run.tasks.choice import TaskChoice
 from sf.storage.checkpoint import Checkpoint
 
 

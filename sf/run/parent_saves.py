@@ -9,7 +9,7 @@ from pathlib import Path
 from sf.metrics.progress import Progress
 from sf.run.memory import RunMemory
 from sf.shared.recovery import save_remembered
-from sf.storage import checkpoint, run_lock
+from sf.storage import best_checkpoint, run_lock
 from sf.storage.run_dir import RunDir
 from sf.system.messages import nobody, said_to, say
 
@@ -23,7 +23,7 @@ class BestCheckpoints:
         self._progress = progress
         # Of each policy over all tasks, and at each of several.
         kinds = itertools.product(range(memory.plan.num_policies), (None, *memory.plan.spec.tasks))
-        self._best = {kind: checkpoint.best_score(self._directory(*kind)) for kind in kinds}
+        self._best = {kind: best_checkpoint.best_score(self._directory(*kind)) for kind in kinds}
         self._due_at = dict.fromkeys(self._best, 0.0)
 
     def keep_if_due(self, now: bool = False) -> None:
@@ -41,7 +41,7 @@ class BestCheckpoints:
                 continue
             self._due_at[kind] = time.monotonic() + config.evaluation.save_best_every_sec
             try:
-                checkpoint.save_best(self._directory(*kind), remembered, score)
+                best_checkpoint.save_best(self._directory(*kind), remembered, score)
             except OSError as error:
                 say(f"the best checkpoint of policy {policy_id} could not be saved ({error})")
             else:
@@ -49,7 +49,7 @@ class BestCheckpoints:
 
     def _directory(self, policy_id: int, task: str | None) -> Path:
         directory = self._memory.checkpoints_of(policy_id)
-        return directory if task is None else checkpoint.of_task(directory, task)
+        return directory if task is None else best_checkpoint.of_task(directory, task)
 
 
 def save_for_learner(memory: RunMemory, policy_id: int) -> Path | None:

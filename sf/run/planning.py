@@ -36,7 +36,7 @@ from sf.run.plan import Plan, PolicyNetwork, sides_of_match
 from sf.run.startup.describing import describe, said_where_slow
 from sf.run.startup.pool import find_pool
 from sf.run.startup.schedules import require_schedules
-from sf.run.task_groups import fewest_workers, require_tasks, tasks_of_groups
+from sf.run.tasks.groups import fewest_workers, require_tasks, tasks_of_groups
 from sf.storage.run_dir import RunDir
 from sf.system import gpu
 from sf.system.arrays import available_memory

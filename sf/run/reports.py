@@ -16,7 +16,7 @@ from sf.metrics.advice import StaleData
 from sf.metrics.latest_episodes import EndedEpisode
 from sf.metrics.progress import Progress
 from sf.run.ranks_report import RanksReport
-from sf.run.task_choice import TaskChoice
+from sf.run.tasks.choice import TaskChoice
 from sf.system.messages import say
 from sf.system.processes import reports
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import mmap
 import re
 import stat
@@ -31,8 +30,6 @@ from sf.storage.checkpoint_names import files_in, newest_first
 from sf.storage.run_dir import write_atomically
 from sf.system.messages import say
 
-_BEST_NAME = re.compile(r"best_\d+\.safetensors")
-SCORE = "score"  # key in the state of a best checkpoint
 _STATE = "state"  # keys of the metadata
 _DIGEST = "digest"
 _NO_DIGEST = "0" * 64  # in the place of the digest while it is computed
@@ -80,7 +77,7 @@ def latest(directory: Path) -> Path | None:
     among those that it keeps. Raises ValueError where none is whole, one cannot be read (UnreadableError) or
     `directory` is a file; nothing is renamed then.
     """
-    _require_folder(directory)
+    require_folder(directory)
     try:
         return _latest(directory)
     except PermissionError as error:
@@ -89,7 +86,7 @@ def latest(directory: Path) -> Path | None:
 
 def load_latest(directory: Path) -> tuple[Path, Checkpoint]:
     """Reads the newest whole checkpoint while the run may write. Raises ValueError without one."""
-    _require_folder(directory)
+    require_folder(directory)
     for path in newest_first(directory):
         try:
             saved = load(path)
@@ -116,30 +113,6 @@ def write(path: Path, checkpoint: Checkpoint) -> None:
     write_atomically(path, encode(checkpoint))
 
 
-def save_best(directory: Path, checkpoint: Checkpoint, score: float) -> Path:
-    """Write the best checkpoint so far, then remove the one before. Only one process may call it.
-
-    Raises OSError where it cannot be written. The one before stays whole. One that is not whole is renamed, and the
-    user is told. One that cannot be read, or has a higher score after all, is left alone.
-    """
-    state = {**checkpoint.state, SCORE: score}
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"best_{state['env_steps']:012d}.safetensors"
-    write_atomically(path, encode(Checkpoint(checkpoint.tensors, state)))
-    for left_over in directory.glob(".best_*.tmp"):  # by a process that was killed in here
-        left_over.unlink()
-    for other in best_files(directory):
-        if other != path:
-            with suppress(OSError):
-                _remove_unless_better(other, score)
-    return path
-
-
-def of_task(directory: Path, task: str) -> Path:
-    """Returns the folder of the best checkpoint at one of several tasks. directory: of the checkpoints of a policy."""
-    return directory / "tasks" / task
-
-
 def save_milestone(directory: Path, checkpoint: Checkpoint) -> Path:
     """Write a checkpoint that is kept for good, under a new name. Only one process may call it. Raises OSError.
 
@@ -148,35 +121,6 @@ def save_milestone(directory: Path, checkpoint: Checkpoint) -> Path:
     path = _next_path(directory, "milestone", checkpoint.state["env_steps"])
     write_atomically(path, encode(checkpoint))
     return path
-
-
-def load_best(directory: Path) -> tuple[Path, Checkpoint]:
-    """The one with the highest score. Raises ValueError where there is none that is whole and can be read."""
-    _require_folder(directory)
-    whole: list[tuple[float, Path, Checkpoint]] = []
-    errors: list[Exception] = []
-    for path in best_files(directory):
-        try:
-            saved = load(path)
-            whole.append((_score_in(saved, path), path, saved))
-        except (OSError, ValueError) as error:  # noqa: PERF203  another may be whole
-            if isinstance(error, FileNotFoundError) and not path.is_symlink():
-                return load_best(directory)  # the run has replaced it meanwhile
-            errors.append(error)
-    if not whole:
-        unreadable = [error for error in errors if isinstance(error, OSError)]
-        which = f"that can be read ({unreadable[0]})" if unreadable else "yet"
-        raise UsageError(f"{directory} has no best checkpoint {which}: use the latest")
-    _, path, saved = max(whole, key=lambda found: found[0])
-    return path, saved
-
-
-def best_score(directory: Path) -> float:
-    """Returns the score of the best checkpoint, or minus infinity if none is whole and can be read."""
-    try:
-        return load_best(directory)[1].state[SCORE]
-    except ValueError:
-        return -math.inf
 
 
 def load(path: Path) -> Checkpoint:
@@ -250,7 +194,7 @@ def _with_symlog_scale(tensors: dict[str, Tensor], state: Any) -> dict[str, Tens
     return {**tensors, **{prefix + name: torch.tensor(number, dtype=torch.float64) for name, number in numbers.items()}}
 
 
-def _require_folder(directory: Path) -> None:
+def require_folder(directory: Path) -> None:
     """It need not exist."""
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"{directory} is a file, but must be the folder of checkpoints: move it away")
@@ -289,31 +233,6 @@ def _next_path(directory: Path, kind: str, at_env_steps: int) -> Path:
         left_over.unlink()
     numbers = [int(name[1]) for path in files_in(directory) if (name := re.match(rf"{kind}_(\d+)_", path.name))]
     return directory / f"{kind}_{max(numbers, default=0) + 1:06d}_{at_env_steps:012d}.safetensors"
-
-
-def best_files(directory: Path) -> list[Path]:
-    """Finds best checkpoints, whole or not: more than one after a kill. Raises OSError."""
-    return [path for path in files_in(directory) if _BEST_NAME.fullmatch(path.name)]
-
-
-def _score_in(saved: Checkpoint, path: Path) -> float:
-    """Raises ValueError where there is none."""
-    try:
-        return float(saved.state[SCORE])
-    except (ValueError, KeyError, TypeError):
-        raise UsageError(f"{path} is not a best checkpoint (it has no score)") from None
-
-
-def _remove_unless_better(path: Path, score: float) -> None:
-    """Raises OSError where it cannot be read or removed."""
-    try:
-        is_better = _score_in(load(path), path) > score
-    except (FileNotFoundError, ValueError) as error:
-        aside = path.rename(f"{path}.corrupt")
-        say(f"{error}: renamed to {aside.name}")
-        return
-    if not is_better:
-        path.unlink()
 
 
 def _whole_bytes(path: Path) -> bytes:

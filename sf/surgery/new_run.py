@@ -15,7 +15,7 @@ from sf.config import Config
 from sf.envs.errors import UsageError
 from sf.league.players.snapshots import DIRECTORY, beginning_of
 from sf.ranks.rendezvous import new_run_id
-from sf.storage import checkpoint, run_lock, tensor_files
+from sf.storage import best_checkpoint, run_lock, tensor_files
 from sf.storage.checkpoint_names import newest_first
 from sf.storage.run_dir import NOT_SAVED, RunDir, flags_text, write_atomically
 from sf.storage.tensor_files import TensorFile
@@ -126,9 +126,9 @@ def _newest(directory: Path) -> tuple[Path, TensorFile]:
 def _best(directory: Path) -> Path | None:
     """Returns the best checkpoint, if there is one."""
     scores = {}
-    for path in checkpoint.best_files(directory):
+    for path in best_checkpoint.best_files(directory):
         with suppress(UsageError):  # another may be whole
-            scores[path] = TensorFile(path).state[checkpoint.SCORE]
+            scores[path] = TensorFile(path).state[best_checkpoint.SCORE]
     return max(scores, key=scores.__getitem__, default=None)
 
 

@@ -24,7 +24,7 @@ from sf.evaluation.play.policy import load_policy
 from sf.run.parent_saves import BestCheckpoints
 from sf.run.reports import ReportHandler
 from sf.shared.recovery import RecoveryMemory
-from sf.storage import checkpoint, video_files
+from sf.storage import best_checkpoint, video_files
 from sf.storage.run_dir import temporary_beside
 from sf.system.processes.reports import Evaluated, Exploited, Filmed, GivenUp
 
@@ -197,7 +197,7 @@ def test_the_best_checkpoint_is_renewed_when_the_objective_is_higher_and_time_ha
         memory.recoveries[0].write(untrained("toy_bandit", env_steps=env_steps))
         progress.scores[0] = score
         best.keep_if_due(now)
-        return checkpoint.load_best(tmp_path)[1].state["env_steps"] if any(tmp_path.iterdir()) else None
+        return best_checkpoint.load_best(tmp_path)[1].state["env_steps"] if any(tmp_path.iterdir()) else None
 
     assert at(100, None) is None  # too few episodes
     assert at(200, -3.0) == 200
@@ -221,9 +221,9 @@ def test_a_score_of_the_evaluator_that_a_full_disk_kept_from_being_saved_is_not_
     assert "could not be saved" in said[0]
     (tmp_path / "checkpoints").unlink()
     evaluate(200)
-    assert checkpoint.best_score(tmp_path / "checkpoints") == 4.0
+    assert best_checkpoint.best_score(tmp_path / "checkpoints") == 4.0
     evaluate(300)
-    assert checkpoint.load_best(tmp_path / "checkpoints")[1].state["env_steps"] == 300
+    assert best_checkpoint.load_best(tmp_path / "checkpoints")[1].state["env_steps"] == 300
     assert reports.kinds == ["Evaluated", "BestSaved", "Evaluated", "BestSaved", "Evaluated"]
     assert best == {(0, None): 4.5}
 
@@ -322,7 +322,7 @@ def test_the_best_checkpoint_of_every_policy_is_the_best_evaluated(killed):
             if record["policy_id"] == policy_id
         }
         best = load_policy(run, "best", policy_id)
-        score = checkpoint.best_score(run / "checkpoints" / f"policy_{policy_id:02d}")
+        score = best_checkpoint.best_score(run / "checkpoints" / f"policy_{policy_id:02d}")
         # The last evaluation may have ended without a word, since the run did.
         assert score == np.max(list(scores.values())) == scores[best.env_steps] or best.env_steps not in scores
         assert score >= np.max(list(scores.values()))

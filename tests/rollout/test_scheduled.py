@@ -30,8 +30,7 @@ def publish(found, env_steps, policy_id=0, **moves):
 
 def test_environments_are_told_new_options_with_the_next_rollout(stage):
     found = stage("env.size=10:20@100", env_options={})
-    assert found.told == []  # they were made with the first ones
-    for env_steps, sizes in ((50, [15.0]), (50, []), (200, [20.0])):
+    for env_steps, sizes in ((0, [10.0]), (50, [15.0]), (50, []), (200, [20.0])):
         publish(found, env_steps)
         assert found.told == []
         found.group.begin_if_it_can()

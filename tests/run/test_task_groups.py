@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sf.run.task_choice import EPISODES, TaskChoice, change
-from sf.run.task_groups import in_turn, moved, num_groups_of_tasks
+from sf.run.tasks.choice import EPISODES, TaskChoice, change
+from sf.run.tasks.groups import in_turn, moved, num_groups_of_tasks
 from sf.shared.task_table import TaskTable
 
 

@@ -16,7 +16,7 @@ import torch
 from full_disk import full_disk
 
 from sf.model.normalizers import SymlogReturns
-from sf.storage import checkpoint, checkpoint_names
+from sf.storage import best_checkpoint, checkpoint, checkpoint_names
 from sf.storage.checkpoint import Checkpoint
 
 KEEP = 10
@@ -241,35 +241,35 @@ def test_a_process_that_is_killed_while_it_saves_leaves_the_earlier_one(tmp_path
 
 
 def test_a_best_checkpoint_that_cannot_be_read_now_is_not_lost_to_a_worse_one(tmp_path, monkeypatch, said):
-    best = checkpoint.save_best(tmp_path, example(640), 10.0)
+    best = best_checkpoint.save_best(tmp_path, example(640), 10.0)
     (tmp_path / f".{best.name}.123.tmp").touch()  # by a save that was killed
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", fail_with(errno.EACCES))
-        assert checkpoint.best_score(tmp_path) == -math.inf
+        assert best_checkpoint.best_score(tmp_path) == -math.inf
         with pytest.raises(ValueError, match=f"that can be read .*{os.strerror(errno.EACCES)}"):
-            checkpoint.load_best(tmp_path)
-        checkpoint.save_best(tmp_path, example(1280), 1.0)
-    assert checkpoint.load_best(tmp_path)[0] == best
-    checkpoint.save_best(tmp_path, example(1920), 2.0)  # the second worst goes
+            best_checkpoint.load_best(tmp_path)
+        best_checkpoint.save_best(tmp_path, example(1280), 1.0)
+    assert best_checkpoint.load_best(tmp_path)[0] == best
+    best_checkpoint.save_best(tmp_path, example(1920), 2.0)  # the second worst goes
     assert names(tmp_path) == [best.name, "best_000000001920.safetensors"]
-    better = checkpoint.save_best(tmp_path, example(2560), 11.0)
+    better = best_checkpoint.save_best(tmp_path, example(2560), 11.0)
     assert (names(tmp_path), said) == ([better.name], [])
 
 
 @pytest.mark.parametrize("damage", [spoil, lambda path: checkpoint.write(path, example())])
 def test_a_best_checkpoint_that_is_damaged_is_renamed_by_the_next(tmp_path, damage, said):
-    damaged = checkpoint.save_best(tmp_path, example(640), 10.0)
+    damaged = best_checkpoint.save_best(tmp_path, example(640), 10.0)
     damage(damaged)
-    best = checkpoint.save_best(tmp_path, example(1280), 1.0)
+    best = best_checkpoint.save_best(tmp_path, example(1280), 1.0)
     assert names(tmp_path) == [damaged.name + ".corrupt", best.name]
     (sentence,) = said
     assert f"renamed to {damaged.name}.corrupt" in sentence
-    assert checkpoint.load_best(tmp_path)[0] == best
+    assert best_checkpoint.load_best(tmp_path)[0] == best
 
 
 def test_a_file_in_the_place_of_the_folder_is_one_sentence(tmp_path):
     folder = tmp_path / "checkpoints"
     folder.touch()
-    for refused in (checkpoint.latest, checkpoint.load_latest, checkpoint.load_best):
+    for refused in (checkpoint.latest, checkpoint.load_latest, best_checkpoint.load_best):
         with pytest.raises(ValueError, match="checkpoints is a file"):
             refused(folder)

@@ -18,7 +18,7 @@ from sf.league.record import Player
 from sf.learner.checkpoints.content import make_checkpoint
 from sf.learner.update import Updater
 from sf.run.planning import describe_networks
-from sf.storage import checkpoint
+from sf.storage import best_checkpoint, checkpoint
 from sf.storage.run_dir import RunDir
 from sf.surgery import new_run
 from sf.surgery.operated import Request
@@ -52,7 +52,7 @@ def run(tmp_path):
         directory = run_dir.checkpoints_of(policy_id, 2)
         for env_steps in (500, 900 + policy_id):
             checkpoint.save(directory, saved_policy(config, env_steps, policy_id), env_steps, keep=2)
-        checkpoint.save_best(directory, saved_policy(config, 700, policy_id), score=0.5)
+        best_checkpoint.save_best(directory, saved_policy(config, 700, policy_id), score=0.5)
     league = run_dir.path / "league"
     league.mkdir()
     snapshot = checkpoint.without_optimizer(saved_policy(config, 100))
@@ -91,8 +91,8 @@ def test_a_run_goes_on_with_all_that_it_has_counted(run, tmp_path):
         directory = out.checkpoints_of(policy_id, 2)
         latest = checkpoint.load(checkpoint.latest(directory))
         assert latest.state["env_steps"] == 900 + policy_id
-        assert checkpoint.best_score(directory) == 0.5
-        for saved in (latest, checkpoint.load_best(directory)[1]):
+        assert best_checkpoint.best_score(directory) == 0.5
+        for saved in (latest, best_checkpoint.load_best(directory)[1]):
             assert saved.tensors["model/trunk.actor.encoders.0.linear.0.weight"].shape == (12, 6)
             assert saved.tensors["model/policy_head.weight"].shape == (4, 12)
 

@@ -15,16 +15,14 @@ import numpy as np
 import pytest
 import torch
 from counting import counting_policy_worker
+from not_training import memory_and_loader
 from runs import DEVICE, QUEUES
 
 from sf.config import Config
-from sf.learner.batches.choice import make_loader
 from sf.run.lifetime import Run
 from sf.run.planning import make_plan
-from sf.shared.weights import PolicyWorkers, SharedWeights
 from sf.storage.run_dir import RunDir
 from sf.system.processes.reports import LearnerFinished
-from sf.system.processes.torch_runtime import configure
 
 NUM_BATCHES = 12
 FIELDS = (
@@ -70,11 +68,7 @@ def dying_policy_worker(reports, args):
 
 def recording_learner(reports, args):
     """Takes batches as the learner does, and writes them to a file instead of training on them."""
-    configure(args.weights.device, num_threads=1, deterministic=True)
-    memory = SharedWeights.create(args.weights)
-    memory.publish(torch.ones(1), version=1)
-    PolicyWorkers(memory, args.policy_workers, reports)
-    loader = make_loader(args, memory)
+    memory, loader = memory_and_loader(reports, args)
     seen = set()
     while len(seen) < args.num_actors:  # one rollout worker may start long before the other
         batch = loader.next()
@@ -103,11 +97,7 @@ def dying_learner(reports, args):
     if args.predecessor_env_steps is not None:
         recording_learner(reports, args)
         return
-    configure(args.weights.device, num_threads=1, deterministic=True)
-    memory = SharedWeights.create(args.weights)
-    memory.publish(torch.ones(1), version=1)
-    PolicyWorkers(memory, args.policy_workers, reports)
-    loader = make_loader(args, memory)
+    _, loader = memory_and_loader(reports, args)
     for _ in range(3):
         loader.next()
         loader.release()

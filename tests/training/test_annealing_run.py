@@ -44,7 +44,7 @@ def test_nothing_is_decided_before_an_option_has_its_last_value_which_evaluation
     found = records(run)
     sizes = [record["train/annealed/env.size"] for record in found if "train/annealed/env.size" in record]
     assert sizes == sorted(sizes, reverse=True)
-    assert sizes[-1] == 2.0
+    assert 2.0 <= sizes[-1] < 9.0  # a learner reports once a second, and the run may end before it does
     evaluated = [record["eval/mean_return"] for record in found if "eval/mean_return" in record]
     assert evaluated
     assert set(evaluated) == {2.0}

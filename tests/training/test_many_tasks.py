@@ -10,19 +10,17 @@ import numpy as np
 import pytest
 import torch
 from counting import counting_policy_worker
+from not_training import memory_and_loader
 from runs import DEVICE, QUEUES, train_here
 
 from sf.config import Config
 from sf.envs.tasks.united import TASK
-from sf.learner.batches.choice import make_loader
 from sf.rollout.worker import rollout_worker
 from sf.run.lifetime import Run
 from sf.run.planning import make_plan
-from sf.shared.weights import PolicyWorkers, SharedWeights
-from sf.storage import checkpoint
+from sf.storage import best_checkpoint
 from sf.storage.run_dir import RunDir
 from sf.system.processes.reports import LearnerFinished
-from sf.system.processes.torch_runtime import configure
 
 TOYS = f"tasks:{Path(__file__).parents[1] / 'data' / 'tasks' / 'toys.yaml'}"
 ENV_IDX, EPISODE, STEP, ACTION = range(4)  # of an observation of toy_counting
@@ -60,11 +58,7 @@ def restless_rollout_worker(reports, args):
 
 def recording_learner(reports, args):
     """Takes batches as the learner does, and writes them to a file instead of training on them."""
-    configure(args.weights.device, num_threads=1, deterministic=True)
-    memory = SharedWeights.create(args.weights)
-    memory.publish(torch.ones(1), version=1)
-    PolicyWorkers(memory, args.policy_workers, reports)
-    loader = make_loader(args, memory)
+    memory, loader = memory_and_loader(reports, args)
     records = {name: [] for name in (*FIELDS, "obs", TASK, "action_mask")}
     for version in range(2, NUM_BATCHES + 2):
         batch = loader.next()
@@ -165,9 +159,9 @@ def test_evaluations_play_every_task_and_each_has_its_best_checkpoint(run):
         assert line["statistics"]["return"]["num"] == 15
         assert all(line["statistics"][f"return/{name}"]["num"] == 5 for name in ("long", "short", "toy_memory"))
     for name in ("long", "short", "toy_memory"):
-        best = checkpoint.best_score(checkpoint.of_task(run_dir.checkpoints, name))
+        best = best_checkpoint.best_score(best_checkpoint.of_task(run_dir.checkpoints, name))
         assert best == max(line["statistics"][f"return/{name}"]["mean"] for line in lines)
-    assert checkpoint.best_score(run_dir.checkpoints) == max(
+    assert best_checkpoint.best_score(run_dir.checkpoints) == max(
         min(1, line["statistics"]["score/toy_memory"]["mean"]) for line in lines
     )
 

@@ -26,7 +26,7 @@ import yaml
 from pages import PAGES, ROOT, blocks, commands
 from typist import Typist
 
-from sf.storage import checkpoint
+from sf.storage import best_checkpoint, checkpoint
 from sf.tools.commands import cli
 from sf.tools.psro.command import PsroFlags
 
@@ -189,7 +189,7 @@ def train_small(train_dir, *flags):
     run_here("sf-train", *small(flags, train_dir), *asked)
     checkpoints = train_dir / "run" / "checkpoints"
     latest, saved = checkpoint.load_latest(next(checkpoints.glob("policy_00"), checkpoints))
-    checkpoint.save_best(latest.parent, saved, math.inf)
+    best_checkpoint.save_best(latest.parent, saved, math.inf)
     return latest
 
 

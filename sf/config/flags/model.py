@@ -38,7 +38,7 @@ class ModelConfig:
     """Widths of the linear layers after the convolutions."""
 
     encoder_mlp_residual: int = 0
-    """How many of encoder_mlp_layers, counted from the last, are residual blocks, which add something to what goes in,
+    """Make this many of encoder_mlp_layers, counted from the last, residual blocks. They add something to what goes in,
     and begin as the identity: so layers can be added to a run (docs/surgery.md)."""
 
     encoder_conv_mlp_residual: int = 0

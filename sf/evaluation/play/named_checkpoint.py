@@ -15,7 +15,7 @@ from sf.config.trust import require_trusted
 from sf.envs.errors import UsageError
 from sf.envs.field_types import checked
 from sf.envs.spaces import space_json
-from sf.storage import checkpoint
+from sf.storage import best_checkpoint, checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.run_dir import RunDir
 
@@ -99,5 +99,5 @@ def _find(path: Path, which: str, policy_id: int) -> tuple[Path, Checkpoint]:
     if which == "latest":
         return checkpoint.load_latest(directory)
     if which == "best":
-        return checkpoint.load_best(directory)
+        return best_checkpoint.load_best(directory)
     raise UsageError(f"checkpoint is {which!r}: latest, best, or the path of a file in place of the run")

@@ -81,8 +81,8 @@ def is_normalized_at_once(config: LearnerConfig) -> bool:
 
 
 def _moments(config: LearnerConfig, whole: Minibatch, before: Evaluation, targets: Targets, ranks: Ranks) -> Moments:
-    """Of the advantages as the loss of a minibatch would take them now, over the samples that it would count. The value
-    targets are in the scale of the advantages."""
+    """Returns the moments of the advantages as the loss of a minibatch would take them now, over the samples that it
+    would count. The value targets are in the scale of the advantages."""
     settings, advantage = loss_settings(config, LossNumbers.of(config)), targets.advantage
     if settings.corrects_advantages:
         advantage = corrected(advantage, before.log_prob, whole.batch.log_prob, settings.rho_bar)

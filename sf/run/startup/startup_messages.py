@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sf.config import Config, presets
-from sf.run import task_groups
 from sf.run.plan import Plan
+from sf.run.tasks import groups
 from sf.storage.run_dir import NOT_SAVED, RunDir
 from sf.system import gpu
 from sf.system.processes.torch_runtime import has_bfloat16
@@ -33,7 +33,7 @@ def startup_messages(plan: Plan, run: Path, resumed_steps: int) -> Iterator[str]
             )
         yield from _chosen(plan)
     if plan.spec.tasks:
-        yield from task_groups.sentences(plan.config, plan.spec, plan.tasks_of_groups)
+        yield from groups.sentences(plan.config, plan.spec, plan.tasks_of_groups)
     if plan.why_no_loops is not None:
         yield (
             f"{plan.why_no_loops}, so the networks run without compiled loops, which is slower; --compile false "

@@ -24,7 +24,7 @@ from sf.evaluation.play.named_checkpoint import find_checkpoint
 from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.evaluation.results import Evaluation
 from sf.evaluation.task import EvaluationTask, _take, evaluate
-from sf.storage import checkpoint
+from sf.storage import best_checkpoint, checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.system.processes.reports import BegunAnew, EpisodesPlayed
 from sf.tools.commands import evaluate as evaluate_command
@@ -455,7 +455,7 @@ def test_neither_the_best_nor_another_policy_is_asked_of_what_is_a_checkpoint_it
             find()
     with pytest.raises(ValueError, match="policy is 1"):
         find_policies(file, (), "latest", 1)
-    checkpoint.save_best(file.parent, untrained("CartPole-v1", env_steps=1111), 1.0)
+    best_checkpoint.save_best(file.parent, untrained("CartPole-v1", env_steps=1111), 1.0)
     of_run, of_file = find_policies(run, (file,), "best", None).values()  # it holds for the run among them
     assert (of_run.state["env_steps"], of_file.state["env_steps"]) == (1111, 1234)
 

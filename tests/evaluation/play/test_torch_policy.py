@@ -8,7 +8,7 @@ from untrained import untrained
 
 from sf.evaluation.play.policy import load_policy
 from sf.evaluation.play.torch_policy import TorchPolicy
-from sf.storage import checkpoint
+from sf.storage import best_checkpoint, checkpoint
 
 
 def test_a_policy_acts_on_what_the_environment_returns():
@@ -168,18 +168,18 @@ def test_a_policy_is_loaded_from_a_run_or_from_a_file(tmp_path):
 def test_a_best_checkpoint_that_a_run_replaces_while_it_is_read_gives_way_to_the_new_one(tmp_path, monkeypatch):
     (tmp_path / "config.yaml").write_text("env: CartPole-v1\n")
     directory, load = tmp_path / "checkpoints", checkpoint.load
-    assert checkpoint.best_score(directory) == -np.inf
-    old = checkpoint.save_best(directory, untrained("CartPole-v1", env_steps=100), 1.0)
+    assert best_checkpoint.best_score(directory) == -np.inf
+    old = best_checkpoint.save_best(directory, untrained("CartPole-v1", env_steps=100), 1.0)
 
     def replaced(path):
         monkeypatch.setattr(checkpoint, "load", load)
         assert path == old
-        checkpoint.save_best(directory, untrained("CartPole-v1", env_steps=200), 2.0)
+        best_checkpoint.save_best(directory, untrained("CartPole-v1", env_steps=200), 2.0)
         return load(path)
 
     monkeypatch.setattr(checkpoint, "load", replaced)
     assert load_policy(tmp_path, "best").env_steps == 200
-    assert checkpoint.best_score(directory) == 2.0
+    assert best_checkpoint.best_score(directory) == 2.0
     assert len(list(directory.iterdir())) == 1
 
 

@@ -15,7 +15,7 @@ from sf import load_policy
 from sf.config import Config
 from sf.evaluation.play.episodes import Played, make_lineups
 from sf.evaluation.results import Evaluation
-from sf.storage import checkpoint
+from sf.storage import best_checkpoint, checkpoint
 from sf.storage.run_dir import RunDir
 from sf.storage.zoo.folder import CARD, CONFIG, WEIGHTS, without_training_state
 from sf.tools.commands import evaluate, export
@@ -175,7 +175,7 @@ def test_the_card_of_a_run_is_its_readme_and_is_written_again_but_never_over_tha
 @pytest.mark.usefixtures("_scored")
 def test_a_card_names_the_policy_that_it_scores(run, status_of):
     saved = checkpoint.load(next((run / "checkpoints").glob("checkpoint_*")))
-    best = checkpoint.save_best(run / "checkpoints", saved, 1.0)
+    best = best_checkpoint.save_best(run / "checkpoints", saved, 1.0)
     assert status_of(export.main, run, "--card", "--episodes", "2", "--checkpoint", "best") == 0
     card = (run / CARD).read_text()
     assert f"sf-eval {best} --episodes 2" in card

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from sf.envs.tasks.references import RETURN
-from sf.run.task_groups import moved, num_groups_of_tasks
+from sf.run.tasks.groups import moved, num_groups_of_tasks
 from sf.shared.task_table import TaskTable
 from sf.system.messages import say
 

@@ -1,0 +1,1 @@
+"""Decides which tasks the groups of environments of a run have."""
