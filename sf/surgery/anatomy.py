@@ -87,7 +87,7 @@ class _Walk:
             critic = self._clock(network.critic_clock, critic)
         if network.central_critic is not None:
             critic = self._central(network.central_critic, critic)
-        value = (Block("value", (1,)),)
+        value = (Block("value", (network.value_head.out_features,)),)  # one, or one for each task
         self._linear("value_head", "value_head", critic, value)
         for name, part in (network.mixer or nn.Module()).named_children():
             assert isinstance(part, nn.Linear)

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from sf.envs.spaces.actions import MASKS
+from sf.envs.spaces.identity import Identity
 from sf.model.distributions import IMPOSSIBLE
+from sf.model.task_returns import scale_of
 from sf.surgery.axes import NEW, places
 from sf.surgery.observations import carried, random_obs
 from sf.surgery.subject import Subject
@@ -53,6 +55,9 @@ def difference(pair: Pair, seed: int = 0) -> Difference:
     new_obs = random_obs(pair.new, pair.new_network, num_rows, generator)
     for mask in (new_obs.keys() - old_obs.keys()).intersection(MASKS):
         new_obs[mask].fill_(1)  # before there was one, all was allowed
+    for key, box in pair.new.obs_space.items():
+        if isinstance(box, Identity) and key in old_obs:
+            new_obs[key].zero_()  # whoever was somebody before is nobody new
     new_obs = carried(old_obs, pair.old.obs, new_obs, pair.new.obs)
     first = torch.from_numpy(generator.random((_STEPS + 1, batch // num_agents)) < 0.3).repeat_interleave(num_agents, 1)
     first[0] = True
@@ -61,7 +66,7 @@ def difference(pair: Pair, seed: int = 0) -> Difference:
         rows = {key: value.unflatten(0, first.shape) for key, value in obs.items()}
         out = network.unroll(rows, torch.zeros(batch, network.state_size), first)
         params.append(out.params.flatten(0, 1))
-        values.append(network.value_norm.denormalize(out.value))
+        values.append(scale_of(network.value_norm, rows).denormalize(out.value))
     return Difference(_largest(*common(pair, *params)), _largest(*values))
 
 

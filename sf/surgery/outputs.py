@@ -68,7 +68,11 @@ def rescale_values(pair: Pair) -> tuple[str, float] | None:
     Returns the layer and the factor of its weights, for moments; None if nothing is rescaled.
     """
     before, after = pair.old.model.normalize_returns, pair.new.model.normalize_returns
-    if before == after or "symlog" in (pair.old.model.value_scale, pair.new.model.value_scale):
+    have_one_scale = all(
+        model.value_scale == "linear" and model.normalize_returns_by == "all"
+        for model in (pair.old.model, pair.new.model)
+    )
+    if before == after or not have_one_scale:
         return None
     if after:
         pair.new_network.value_norm.moments.count.fill_(1.0)

@@ -8,8 +8,10 @@ from small_batches import make_batch
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.added.clock import with_clock
+from sf.envs.tasks.united import TASK
 from sf.learner.checkpoints.content import make_checkpoint
 from sf.learner.update import Updater
+from sf.model.task_returns import scale_of
 from sf.surgery.operated import Operated, Request
 from sf.surgery.subject import Subject
 
@@ -85,7 +87,7 @@ def resumed(saved, obs_space, action_space, **flags):
 def outputs(updater, obs, first):
     """What a policy computes of observations [T+1, B, ...]: params [T, B, P] and values [T+1, B]."""
     out = updater.model.unroll(obs, torch.zeros(first.shape[1], updater.model.state_size), first)
-    return out.params, updater.model.value_norm.denormalize(out.value)
+    return out.params, scale_of(updater.model.value_norm, obs).denormalize(out.value)
 
 
 def observe(obs_space, action_space, config, seed):
@@ -99,7 +101,7 @@ def observe(obs_space, action_space, config, seed):
 
 def inside(old, new):
     """Observations of a larger space: old ones stand in front, along each axis, of others."""
-    out = {key: rows.clone() for key, rows in new.items()}
+    out = {key: torch.zeros_like(rows) if key == TASK else rows.clone() for key, rows in new.items()}
     for key in old.keys() & new.keys():
         out[key][tuple(map(slice, old[key].shape))] = old[key].to(out[key].dtype)
     return out

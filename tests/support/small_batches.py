@@ -97,7 +97,8 @@ def make_batch(space, spec, seed, version=1, state_size=0, size=(T, B), draws_ch
 
     obs = {key: observations(box) for key, box in space.items()}
     if "task" in obs:
-        obs["task"] = torch.eye(3)[torch.randint(0, 3, rows, generator=generator)]
+        (num_tasks,) = space["task"].shape
+        obs["task"] = torch.eye(num_tasks)[torch.randint(0, num_tasks, rows, generator=generator)]
     if "action_mask" in obs:
         obs["action_mask"][..., [0, 3]] = 1
         obs["action_mask"][uniform(*rows) < 0.4] = 0  # waits for its turn, so minibatches are smaller, and unequal

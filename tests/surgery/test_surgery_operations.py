@@ -7,9 +7,12 @@ from patients import box, codes, inside, observe, operate, outputs, patient, pic
 
 from sf.envs import ActionSpec, Planes
 from sf.envs.errors import UsageError
+from sf.envs.spaces.identity import Identity
+from sf.envs.tasks.united import TASK
 
 D, M, TWO = gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.Discrete(3)
 VECTOR = {"obs": box(5)}
+BY_TASK = {"normalize_returns": True, "normalize_returns_by": "task"}
 KEYS = {"obs": box(5), "more": box(3)}
 MIXED = gym.spaces.Tuple((D(3), box(2)))
 
@@ -45,6 +48,10 @@ CASES = {
     "a clock": (VECTOR, TWO, {"core": "gru"}, {"critic_clock": True, "critic_clock_residual": True}),
     "returns that are normalised": (VECTOR, TWO, {}, {"normalize_returns": True}),
     "returns as they are": (VECTOR, TWO, {"normalize_returns": True}, {"normalize_returns": False}),
+    "a task, with a value for each": (
+        {**VECTOR, TASK: Identity(2)}, TWO, BY_TASK,
+        {"obs": {**VECTOR, TASK: Identity(3)}, "encoder_mlp_layers": (12,)},
+    ),
     "nothing": (KEYS, MIXED, {"core": "lstm", "normalize_returns": True}, {}),
 }  # fmt: skip
 
