@@ -155,7 +155,7 @@ class GuardedGroup:
 
     def set_ranges(self, env_idx: int, ranges: Mapping[str, Range]) -> None:
         """See `sf.envs.added.episode_options.EpisodeOptionsGroup`. Environments that are made anew keep them."""
-        self._ranges[env_idx] = ranges
+        self._ranges[env_idx] = {**self._ranges.get(env_idx, {}), **ranges}
         cast("EpisodeOptionsGroup", self._group).set_ranges(env_idx, ranges)
 
     @property

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sf.envs.added.agent_index import IndexedGroup, is_shown, with_index
-from sf.envs.added.episode_options import EpisodeOptionsGroup, require_options
+from sf.envs.added.episode_options import EpisodeOptionsGroup, ranges_asked, require_options
 from sf.envs.atari.family import ATARI
 from sf.envs.custom.given import GIVEN, give, importable_name, require_factory
 from sf.envs.custom.module import MODULE
@@ -115,9 +115,9 @@ def _as_asked(env_id: str, group: Any, options: EnvOptions, *seed: int) -> Any:
     """Returns the group with the teams, the index of agents and the options of episodes that are asked for."""
     if options.teams is not None:
         group.spec = with_teams(env_id, group.spec, options)
-    if options.option_ranges:
-        require_options(env_id, group.spec, options.option_ranges, "env_options")
-        group = EpisodeOptionsGroup(group, options.option_ranges, seed)
+    if ranges := ranges_asked(group.spec, options.option_ranges):
+        require_options(env_id, group.spec, ranges, "env_options")
+        group = EpisodeOptionsGroup(group, ranges, seed)
     return IndexedGroup(group) if is_shown(env_id, group.spec, options) else group
 
 

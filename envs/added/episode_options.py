@@ -4,6 +4,9 @@ An environment declares them, with the range of each, as its attribute `schedula
 and is told the values by `set_options({"size": 7})` just before a reset. A vector of environments is told, by
 `set_options({"size": 7}, env_idx)`, what the next episode of one of them begins with. A value is an int where both ends
 of the range are.
+
+An environment with `levels = 200` has an option `level` from 0 to 199, which is drawn for each episode where nothing
+else is asked for.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from sf.envs.wrappers.layers import objects
 
 Range = tuple[float, float]
 """The lowest and the highest value, which may be equal."""
+
+LEVEL = "level"
 
 
 class ScheduledGroup(EnvGroup, Protocol):
@@ -53,8 +58,8 @@ class EpisodeOptionsGroup:
         return getattr(self._group, name)
 
     def set_ranges(self, env_idx: int, ranges: Mapping[str, Range]) -> None:
-        """Draw the options of the next episodes of this environment from these ranges, by name."""
-        self._ranges[env_idx] = ranges
+        """Draw these options of the next episodes of this environment from these ranges, and the others as before."""
+        self._ranges[env_idx] = {**self._ranges[env_idx], **ranges}
         self._draw(env_idx)
 
     def reset(self, obs: ObsRows) -> None:
@@ -98,17 +103,27 @@ def declared_options(env_id: str, env: Any) -> dict[str, Range]:
 
     Raises ApiError for a declaration of another form, or one without `set_options`.
     """
-    declared = _attribute(env, "schedulable")
-    if declared is None:
+    declared, levels = _attribute(env, "schedulable"), _attribute(env, "levels")
+    if declared is None and levels is None:
         return {}
+    declared = {} if declared is None else declared
     if not isinstance(declared, Mapping) or not all(map(_is_range, declared.values())):
         raise ApiError(
             f"{env_id}: `schedulable` is {declared!r}: it must be a dict of names of options to their lowest and "
             'highest values, such as {"size": (5, 16)}'
         )
+    if LEVEL in declared or not (levels is None or (isinstance(levels, int) and levels > 0)):
+        raise ApiError(f"{env_id}: it has levels, so it must have their number as `levels`, such as `levels = 200`")
     if not callable(_attribute(env, "set_options")):
-        raise ApiError(f"{env_id}: it declares `schedulable`, so it must have a method `set_options(values)`, too")
-    return {str(name): (low, high) for name, (low, high) in declared.items()}
+        name = "schedulable" if declared else "levels"
+        raise ApiError(f"{env_id}: it declares `{name}`, so it must have a method `set_options(values)`, too")
+    found = {str(name): (low, high) for name, (low, high) in declared.items()}
+    return found if levels is None else {**found, LEVEL: (0, levels - 1)}
+
+
+def ranges_asked(spec: EnvSpec, given: Mapping[str, Range]) -> dict[str, Range]:
+    """Returns the ranges that options are drawn from: those given, and of the level, all levels."""
+    return {**{name: ends for name, ends in spec.schedulable.items() if name == LEVEL}, **given}
 
 
 def tell_options(env_id: str, env: Any, values: Mapping[str, float], *which: int) -> None:

@@ -164,8 +164,8 @@ class Config:
                 "anneal names past_share, and past_share is 0: set --past_share, too, so that the run has a pool",
             )
             require(
-                not self.population.with_pbt or owners[name] is not learner,
-                f"anneal names {name}, and with_pbt mutates it: leave one of both out",
+                name != "learning_rate" or not self.population.pbt_initial_lr_decades,
+                "anneal names learning_rate, and pbt_initial_lr_decades spreads it: leave one of both out",
             )
 
     @property

@@ -95,6 +95,11 @@ class Drawn(Schedule):
         return math.nan
 
 
+@dataclass(frozen=True)
+class Evolved(Schedule):
+    """Is written by the evolution of a population alone. start, end: both the value of `--env_options`."""
+
+
 def parse(lines: Iterable[str]) -> tuple[Schedule, ...]:
     """Returns the schedules of `--anneal`. Raises UsageError for a line of another form, or a second one of a name."""
     found: dict[str, Schedule] = {}

@@ -12,6 +12,7 @@ from sf.envs import EnvSpec
 from sf.envs.spaces.symmetries import Symmetry
 from sf.ranks.place import Place
 from sf.shared.counters import CounterRow
+from sf.shared.levels import Levels
 from sf.shared.recovery import RecoveryMemory
 from sf.shared.recurrent_states import RecurrentStates
 from sf.shared.scheduled import Scheduled
@@ -69,6 +70,7 @@ class LearnerArgs:
     target_env_steps: int | None  # to end by itself; None where the parent ends the run
     end: EndOfRun  # for schedules
     scheduled: Scheduled | None  # what `--anneal` changes
+    levels: Levels | None  # that learners choose from
     recoveries: tuple[RecoveryMemory, ...]  # of all policies
     orders: Connection  # decisions of the parent over the population, see sf.learner.orders
     hyperparameters: dict[str, float]  # that differ from the configuration

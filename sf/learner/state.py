@@ -10,9 +10,11 @@ import torch
 from sf.config import Config
 from sf.envs import ActionSpec
 from sf.learner.args import LearnerArgs
+from sf.learner.batches.batch import Batch
 from sf.learner.checkpoints.content import Origin, make_checkpoint, origin
 from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.gradients.workers import GradientWorkers
+from sf.learner.levels import LevelScores
 from sf.learner.schedules import Annealing
 from sf.learner.update import Updater
 from sf.ranks.ranks import ALONE, Ranks
@@ -77,6 +79,10 @@ class LearnerState:
         if args.scheduled is not None:
             self.annealing = Annealing(args.scheduled, args.policy_id, args.config.run.stats_avg, ranks)
             self.annealing.load(begins_from.annealing)
+        self.levels: LevelScores | None = None
+        if args.levels is not None:
+            self.levels = LevelScores.of(args.levels, args.config.sampler)
+            self.levels.load(begins_from.levels)
         self.is_resumed = begins_from.saved is not None and args.predecessor_env_steps is None
         self.env_steps = begins_from.env_steps
         self.trained_steps = begins_from.trained_steps
@@ -127,6 +133,13 @@ class LearnerState:
         lost, self._unsaid_lost_steps = self._unsaid_lost_steps, 0
         return lost if self._args.place.is_first else 0
 
+    def look_at_levels(self, batch: Batch) -> None:
+        """Learn from the data of an iteration which levels are to be played, and tell rollout workers."""
+        if self.levels is not None:
+            assert self._args.levels is not None
+            self.levels.look(self.updater.config_now, batch, self.ranks)
+            self._args.levels.arrays["probabilities"][self._args.policy_id] = self.levels.probabilities()
+
     def publish(self, weights: SharedWeights) -> None:
         weights.publish(self.updater.flat_weights(), self.updater.version)
 
@@ -140,7 +153,8 @@ class LearnerState:
         """Raises FloatingPointError if it holds NaN or Inf."""
         numbers = self.env_steps, self.trained_steps, self.seconds, self.weights_event
         annealing = {} if self.annealing is None else self.annealing.state()
-        return make_checkpoint(self.updater, self._args.config, self._args.spec, *numbers, annealing)
+        levels = {} if self.levels is None else self.levels.state()
+        return make_checkpoint(self.updater, self._args.config, self._args.spec, *numbers, annealing, levels)
 
     def _new_updater(self) -> Updater:
         updater = new_updater(self._args, self._args.config, self._gradient_workers, self.ranks, self._faster_step)

@@ -64,7 +64,8 @@ NO_CALLBACK = IterationCallback()
 class Updater:
     """Trains a network with its optimiser.
 
-    version: number of the policy, 1 before the first optimiser step and one more after each.
+    version: number of the policy, 1 before the first optimiser step and one more after each. config_now: the
+    configuration with what the run's progress has changed.
     skipped: optimiser steps that were not finite. metrics: of all steps since the last report.
     """
 
@@ -85,7 +86,7 @@ class Updater:
         faster_step: takes the steps that it can. symmetries: to augment the data by. teams: [A] of the agents of an
         environment, whose trajectories stand side by side in each batch; empty where agents are trained one by one."""
         self._config = config.learner
-        self._config_now = self._config  # with what the run's progress has changed
+        self.config_now = self._config
         self._scheduled: dict[str, float] = {}  # the same by name
         self._has_end = config.run.ends_by_steps or config.run.ends_by_seconds
         self._max_policy_lag = config.sampler.max_policy_lag
@@ -150,7 +151,7 @@ class Updater:
         for part in self._cuts(batch, mask, callback):
             if not callback.goes_on():
                 break
-            results = self._optimizer_step.take(part, self._config, self._config_now)
+            results = self._optimizer_step.take(part, self._config, self.config_now)
             self.skipped.count(results.pop("is_skipped"))
             num_used += results["num_samples"]
             self.metrics.add_step(results)
@@ -159,7 +160,7 @@ class Updater:
             callback.after_step()
         num_steps = self.version - version_before
         if self._config.lr_schedule == "kl_adaptive" and num_steps == self._config.steps_per_iteration:
-            self._learning_rate.adapt(self._config_now, self.metrics, self.model.value_norm)
+            self._learning_rate.adapt(self.config_now, self.metrics, self.model.value_norm)
         self.metrics.add_iteration(
             {
                 "lag_mean": lag.sum() / batch.valid.sum().clamp(min=1),
@@ -180,14 +181,14 @@ class Updater:
             self._learning_rate.set(values.pop("learning_rate"))
         if "lr_adaptive_max" in values:
             values["lr_adaptive_max"] = max(values["lr_adaptive_max"], self._config.lr_adaptive_min)
-        self._config_now = dataclasses.replace(self._config, **values) if values else self._config
+        self.config_now = dataclasses.replace(self._config, **values) if values else self._config
 
     def _clipped_share(self, batch: Batch) -> dict[str, Tensor]:
         """Returns the share of rewards that `reward_clip` changes; nothing without a bound."""
         bound = self._config.reward_clip
         if not bound:
             return {}
-        is_clipped = batch.valid & ((batch.reward * self._config_now.reward_scale).abs() > bound)
+        is_clipped = batch.valid & ((batch.reward * self.config_now.reward_scale).abs() > bound)
         return {"clipped_reward_share": is_clipped.sum() / batch.valid.sum().clamp(min=1)}
 
     def pop_metrics(self) -> dict[str, float]:
@@ -294,7 +295,7 @@ class Updater:
         if self._is_central:  # policy workers compute no value: the one that the loss clips around is that of now
             whole = whole._replace(batch=batch.replaced(value=before.value[:-1]))
         of_advantage = advantage_scale(self.model.value_norm, batch.obs)
-        return prepare(self._config_now, whole, before, has_memory, self._ranks, of_advantage)
+        return prepare(self.config_now, whole, before, has_memory, self._ranks, of_advantage)
 
     def _evaluate_before(self, batch: Batch, callback: IterationCallback) -> Evaluation | None:
         """Evaluate all trajectories in parts as large as a step's. Returns None if the callback says no before one."""

@@ -135,6 +135,7 @@ class Learner:
         if annealing is not None:  # before rollout workers go on
             annealing.look()
             annealing.publish(state.env_steps)
+        state.look_at_levels(batch)
         self._loader.release()
         self.weights.flush()
         now = time.perf_counter()
@@ -279,6 +280,7 @@ def _own_status(
 
 def _report(reports: Reports, state: LearnerState, agreement: Agreement) -> None:
     scheduled = {} if state.annealing is None else state.annealing.metrics()
-    reports.send(Trained(state.env_steps, {**scheduled, **state.updater.pop_metrics()}))
+    of_levels = {} if state.levels is None else state.levels.metrics()
+    reports.send(Trained(state.env_steps, {**scheduled, **of_levels, **state.updater.pop_metrics()}))
     if state.ranks.size > 1:
         reports.send(RankWaits(agreement.pop_wait_shares(), state.pop_lost_steps()))

@@ -38,7 +38,7 @@ class AnswerLayout:
     """
 
     def __init__(self, action: ActionSpec) -> None:
-        self.fields = sorted(answered_fields(action), key=lambda field: field.dtype != np.int32)
+        self.fields = sorted(answered_fields(), key=lambda field: field.dtype != np.int32)
         self._shapes = [field.shape(action) for field in self.fields]
         ends = np.cumsum([math.prod(shape) for shape in self._shapes]).tolist()
         self._ranges = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]

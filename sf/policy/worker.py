@@ -123,7 +123,7 @@ class _Policy:
         self._seed = (args.seed, args.idx)
         self._rows = args.rows
         self._channel = args.channel
-        self._of_waiting = {field.name: np.zeros((), field.dtype) for field in answered_fields(self._action_spec)}
+        self._of_waiting = {field.name: np.zeros((), field.dtype) for field in answered_fields()}
         self._turns = None
         if not self._model.state_size:
             self._turns = TurnMask.from_rows(args.rows, self._action_spec.num_continuous)

@@ -12,6 +12,7 @@ from sf.envs.custom.given import GivenEnv
 from sf.envs.tasks.united import FoundTasks
 from sf.rollout.assignment import AssignmentRules
 from sf.shared.counters import CounterRow
+from sf.shared.levels import Levels
 from sf.shared.requests import WorkerChannel
 from sf.shared.scheduled import Scheduled
 from sf.shared.slots import WorkerSlots
@@ -43,6 +44,7 @@ class RolloutWorkerArgs:
     objective: str  # the statistic of episodes that decides a match
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
     scheduled: Scheduled | None  # what `--anneal` changes
+    levels: Levels | None  # that learners choose from
     tasks: TaskTable | None  # where the environment is several tasks
     found_tasks: FoundTasks | None  # by the parent, of these
     slots: WorkerSlots

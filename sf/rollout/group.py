@@ -12,6 +12,7 @@ from sf.rollout.args import RolloutWorkerArgs
 from sf.rollout.assignment import Assignment
 from sf.rollout.environments import make_envs, require_as_planned
 from sf.rollout.episode_ends import Decorrelation, EndsAtTruncations, truncations_are_ends
+from sf.rollout.levels import LevelChoice
 from sf.rollout.matches import Matches, PlayedMatch, WinRates
 from sf.rollout.recorders import BotActions, EnvSteps, Games, PolicyChanges, Recorder, Shaping, Step
 from sf.rollout.rewards import TeamRewards, matrix_of
@@ -172,7 +173,7 @@ class RolloutGroup:
         self._recorders = self._recorders_of(self._args, self._rng_of_cuts)
 
     def _recorders_of(self, args: RolloutWorkerArgs, rng: np.random.Generator) -> list[Recorder]:
-        """Returns those that have something to do in this run. rng: for cuts."""
+        """Returns those that have something to do in this run. rng: for cuts and levels."""
         rows, envs, spec, rules = self._rows, self._envs, self._envs.spec, args.assignment
         policy, identity, num_agents = self._assignment.policy, self._assignment.identity, rules.num_agents
         bootstrap, played = args.bootstrap_truncated, self._played if rules.seats is not None else None
@@ -198,6 +199,7 @@ class RolloutGroup:
             PolicyChanges(rows["valid"], self._assignment) if not rules.is_fixed else None,
             Shaping(envs, args.shaping["weights"], policy) if args.shaping is not None else None,
             *(each for name, each in of_schedules.items() if name != TEAM_SPIRIT),
+            LevelChoice(envs, args.levels, self._assignment, rows["level"], rng) if args.levels is not None else None,
             Decorrelation(envs.cut, args.num_envs_per_group, num_agents, spec.time_limit, rng) if cuts else None,
         ]
         return [recorder for recorder in recorders if recorder is not None]

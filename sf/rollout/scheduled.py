@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from sf.config.schedules import ENV, Drawn
@@ -48,8 +46,7 @@ def recorders_of(
     if PAST_SHARE in columns:
         found[PAST_SHARE] = PastShare(values[:, columns[PAST_SHARE]], assignment)
     if scheduled.by_metric or any(name.startswith(ENV) for name in columns):
-        given = options.option_ranges
-        found["episodes"] = ScheduledEpisodes(envs, scheduled, assignment, actors, given)
+        found["episodes"] = ScheduledEpisodes(envs, scheduled, assignment, actors)
     return found
 
 
@@ -60,17 +57,9 @@ class ScheduledEpisodes(Recorder):
     with it.
     """
 
-    def __init__(
-        self,
-        envs: GuardedGroup,
-        scheduled: Scheduled,
-        assignment: Assignment,
-        actors: np.ndarray,
-        given: Mapping[str, Range],
-    ) -> None:
-        """actors: [N] of all groups, those of this one. given: the ranges of options that are not scheduled."""
-        self._envs, self._scheduled, self._assignment = envs, scheduled, assignment
-        self._actors, self._given = actors, given
+    def __init__(self, envs: GuardedGroup, scheduled: Scheduled, assignment: Assignment, actors: np.ndarray) -> None:
+        """actors: [N] of all groups, those of this one."""
+        self._envs, self._scheduled, self._assignment, self._actors = envs, scheduled, assignment, actors
         self._num_agents = envs.spec.num_agents
         self._has_options = any(schedule.name.startswith(ENV) for schedule in scheduled.schedules)
         self._by_metric = scheduled.by_metric
@@ -107,8 +96,7 @@ class ScheduledEpisodes(Recorder):
         if self._has_options:
             policy = np.minimum(self._assignment.policy[:: self._num_agents], len(self._values) - 1)
             for env_idx in np.flatnonzero(changed).tolist():
-                own = option_ranges(self._scheduled, int(policy[env_idx]))
-                self._envs.set_ranges(env_idx, {**self._given, **own})
+                self._envs.set_ranges(env_idx, option_ranges(self._scheduled, int(policy[env_idx])))
 
     def _add(self, episode: Episode) -> None:
         n = episode.actor_idx

@@ -42,7 +42,9 @@ class Controllers:
         self.orders = EvaluatorOrders(every_env_steps, resumed_steps, memory.evaluations, progress)
         self.population: Population | None = None
         if plan.config.population.with_pbt:
-            self.population = Population(plan.config, plan.spec, memory.run_dir, progress, memory.shaping, order)
+            self.population = Population(
+                plan.config, plan.spec, memory.run_dir, progress, order, memory.shaping, memory.scheduled
+            )
             learner_orders.hyperparameters = self.population.hyperparameters_of_learner
         self.task_choice: TaskChoice | None = None
         if memory.tasks is not None and plan.config.sampler.task_choice == "progress":

@@ -38,6 +38,7 @@ from sf.run.ranks_report import RanksReport
 from sf.run.record_hooks import OnRecord, RecordHooks, stop_at_return
 from sf.run.reports import ReportHandler
 from sf.run.serial import SerialSupervisor
+from sf.run.startup.levels import begin_levels
 from sf.run.startup.schedules import begin_schedules
 from sf.run.startup.startup_messages import startup_messages
 from sf.storage.run_dir import FAILURE, RunDir
@@ -117,6 +118,8 @@ class Run:
             self._supervisor.resume(resumed_steps)
         if self._memory.scheduled is not None:
             begin_schedules(self._memory, self._memory.scheduled)
+        if self._memory.levels is not None:
+            begin_levels(self._memory, self._memory.levels)
         hooks: dict[str, OnRecord] = {} if on_record is None else {"on_record": on_record}
         if (threshold := plan.config.run.stop_at_return) is not None:
             hooks["stop_at_return"] = stop_at_return(

@@ -14,6 +14,7 @@ import numpy as np
 from sf.envs.tasks.united import FoundTasks
 from sf.run.plan import Plan, PolicyNetwork
 from sf.shared.counters import CounterRow, Counters
+from sf.shared.levels import Levels
 from sf.shared.queues import IndexQueue, LocalQueues, PipeQueue, Queues, make_queues
 from sf.shared.recovery import RecoveryMemory
 from sf.shared.recurrent_states import RecurrentStates
@@ -51,6 +52,7 @@ class RunMemory:
     seats: Seats | None  # of players that do not learn, where the run has any
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
     scheduled: Scheduled | None  # what `--anneal` changes
+    levels: Levels | None  # that learners choose from
     tasks: TaskTable | None  # where the environment is several tasks
     found_tasks: FoundTasks | None  # of these, for the rollout workers
     evaluations: IndexQueue | None  # orders to the evaluator, where there is one
@@ -117,6 +119,7 @@ class RunMemory:
             scheduled=Scheduled.allocate(plan.schedules, plan.num_policies, plan.num_actors)
             if plan.schedules
             else None,
+            levels=Levels.allocate(plan.levels, plan.num_policies) if plan.levels is not None else None,
             found_tasks=found_tasks,
             tasks=TaskTable.allocate(list(plan.spec.tasks), plan.tasks_of_groups) if plan.spec.tasks else None,
             evaluations=PipeQueue(1) if plan.num_evaluators else None,

@@ -67,6 +67,7 @@ class Plan:
     tasks_of_groups: np.ndarray  # [G] the task of each group at the start, by its number; [0] without several tasks
     why_no_loops: str | None  # compiled ones that were asked for, as a clause
     schedules: tuple[Schedule, ...] = ()  # of --anneal
+    levels: range | None = None  # that learners choose from
     place: Place = ALONE_HERE  # of this trainer among the ranks
 
     @property

@@ -34,8 +34,9 @@ from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
 from sf.run.memory_needed import require_memory
 from sf.run.plan import Plan, PolicyNetwork, sides_of_match
 from sf.run.startup.describing import describe, said_where_slow
+from sf.run.startup.levels import levels_of_run, with_level_rows
 from sf.run.startup.pool import find_pool
-from sf.run.startup.schedules import require_schedules
+from sf.run.startup.schedules import evolved_options, require_schedules
 from sf.run.tasks.groups import fewest_workers, require_tasks, tasks_of_groups
 from sf.storage.run_dir import RunDir
 from sf.system import gpu
@@ -71,6 +72,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     config, spec, teams, networks = describe_networks(config)
     schedules = parse(config.run.anneal)
     require_schedules(config, spec, schedules)
+    schedules = (*schedules, *evolved_options(config, spec))
     action = ActionSpec.of(spec.action_space)
     state_size = max(network.state_size for network in networks)
     if config.evaluation.exploitability_every_env_steps:
@@ -127,6 +129,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         ),
         why_no_loops=_why_no_loops(config.model.compile, device),
         schedules=schedules,
+        levels=levels_of_run(config, spec) if spec.has_level_rows else None,
         place=place,
     )
     if not sampler.async_rl:
@@ -156,7 +159,7 @@ def describe_networks(config: Config) -> DescribedNetworks:
     config = _with_clock_chosen(config, spec)
     if config.model.critic_clock:
         spec = with_clock(spec)
-    spec, teams = _with_central_critic(config, spec)
+    spec, teams = _with_central_critic(config, with_level_rows(config, spec))
     return DescribedNetworks(config, spec, teams, _networks(config, spec))
 
 

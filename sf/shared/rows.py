@@ -46,8 +46,9 @@ class StepField:
     """One field of a step.
 
     shape: of one step of one actor. has_next: the field has T+1 rows, the last of which belongs to the next slot.
-    exists: whether a run with these actions has the field. answer: computes a field of the policy worker, [N, *shape]
-    of `dtype` (int32 or float32), from a `sf.model.acting.Decision`; None: the network does not compute the field.
+    exists: whether a run with this spec has the field, if a rollout worker writes it. answer: computes a field of the
+    policy worker, [N, *shape] of `dtype` (int32 or float32), from a `sf.model.acting.Decision`; None: the network does
+    not compute the field.
     """
 
     name: str
@@ -56,7 +57,7 @@ class StepField:
     reader: Reader = Reader.LEARNER
     shape: Callable[[ActionSpec], tuple[int, ...]] = lambda action: ()
     has_next: bool = False
-    exists: Callable[[ActionSpec], bool] = lambda action: True
+    exists: Callable[[EnvSpec], bool] = lambda spec: True
     answer: Callable[[Any], Any] | None = None
 
 
@@ -82,6 +83,7 @@ FIELDS = [
     StepField("reward", np.float32, Writer.ROLLOUT),
     StepField("terminated", np.bool_, Writer.ROLLOUT),
     StepField("valid", np.bool_, Writer.ROLLOUT),
+    StepField("level", np.int32, Writer.ROLLOUT, exists=lambda spec: spec.has_level_rows),
 ]
 
 
@@ -89,7 +91,7 @@ def step_fields(spec: EnvSpec) -> list[StepField]:
     """Returns the fields of a step in a run of these spaces, the observations first."""
     boxes = cast("dict[str, gym.spaces.Box]", dict(spec.obs_space.items()))
     observations = (_obs_field(key, box, key in spec.for_critic) for key, box in boxes.items())
-    return [*observations, *_fields(ActionSpec.of(spec.action_space))]
+    return [*observations, *(field for field in FIELDS if field.exists(spec))]
 
 
 def policy_keys(spec: EnvSpec) -> list[str]:
@@ -98,18 +100,14 @@ def policy_keys(spec: EnvSpec) -> list[str]:
     return [field.name.removeprefix(OBS) for field in fields if field.reader is Reader.POLICY]
 
 
-def answered_fields(action: ActionSpec) -> list[StepField]:
+def answered_fields() -> list[StepField]:
     """Returns the fields of a step that the network computes in the policy worker."""
-    return [field for field in _fields(action) if field.answer is not None]
+    return [field for field in FIELDS if field.answer is not None]
 
 
-def policy_fields(action: ActionSpec) -> list[StepField]:
+def policy_fields() -> list[StepField]:
     """Returns the fields of a step that a policy worker writes."""
-    return [field for field in _fields(action) if field.writer is Writer.POLICY]
-
-
-def _fields(action: ActionSpec) -> list[StepField]:
-    return [field for field in FIELDS if field.exists(action)]
+    return [field for field in FIELDS if field.writer is Writer.POLICY]
 
 
 def _obs_field(key: str, box: gym.spaces.Box, is_for_critic: bool) -> StepField:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from sf.config.schedules import ENV, ByMetric, Schedule, Stage
+from sf.config.schedules import ENV, ByMetric, Evolved, Schedule, Stage
 from sf.system.arrays import Field, SharedArrays
 
 
@@ -15,9 +16,10 @@ from sf.system.arrays import Field, SharedArrays
 class Scheduled:
     """The table of a run with K schedules, P policies and N actors.
 
-    arrays: `values` [P, K] float64, which the learner of each policy writes between two iterations; NaN where a value
-    is drawn for each episode. Of the episodes that began at the present value and reported the metric of a schedule
-    `ByMetric`: `sums` of it, and `counts`, both [P, K, N], which rollout workers add to.
+    arrays: `values` [P, K] float64, which the learner of each policy writes between two iterations, and the parent if
+    the value evolves; NaN where it is drawn for each episode. Of the episodes that began at the present value and
+    reported the metric of a schedule `ByMetric`: `sums` of it, and `counts`, both [P, K, N], which rollout workers add
+    to.
     """
 
     schedules: tuple[Schedule, ...]
@@ -31,11 +33,20 @@ class Scheduled:
             Field("sums", of_episodes, np.float64),
             Field("counts", of_episodes, np.int64),
         ]
-        return cls(schedules, SharedArrays(fields, name="sf-scheduled"))
+        arrays = SharedArrays(fields, name="sf-scheduled")
+        arrays["values"][:] = [schedule.start for schedule in schedules]
+        return cls(schedules, arrays)
 
     def write(self, policy_id: int, stage: Stage) -> None:
-        """Write the values of a policy."""
-        self.arrays["values"][policy_id] = [schedule.value(stage) for schedule in self.schedules]
+        """Write the values of a policy, but for those that evolve."""
+        for column, schedule in enumerate(self.schedules):
+            if not isinstance(schedule, Evolved):
+                self.arrays["values"][policy_id, column] = schedule.value(stage)
+
+    def evolve(self, policy_id: int, values: Mapping[str, float]) -> None:
+        """Write those that evolve, by name."""
+        for name, value in values.items():
+            self.arrays["values"][policy_id, self.columns[name]] = value
 
     def values_of(self, policy_id: int) -> dict[str, float]:
         """Returns the present values of a policy by name, without those that are drawn."""
@@ -46,6 +57,7 @@ class Scheduled:
         """Returns whether episodes of a policy begin with the last options of the environment now."""
         values = self.values_of(policy_id)
         options = [each for each in self.schedules if each.name.startswith(ENV) and each.name in values]
+        options = [each for each in options if not isinstance(each, Evolved)]
         return all(values[each.name] == each.end for each in options)
 
     @property

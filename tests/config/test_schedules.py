@@ -61,7 +61,7 @@ def test_what_cannot_be_is_refused(lines, said):
         {"anneal": ["learning_rate=1e-3:1e-4@10"], "lr_schedule": "linear", "train_for_env_steps": 10},
         {"anneal": ["exploration_loss_coeff=0.1:0@10"], "exploration_loss_coeff_final": 0.0},
         {"anneal": ["exploration_loss_coeff=0.1:0@10"], "exploration_loss_coeff_extra": 0.1},
-        {"anneal": ["gamma=0.9:0.99@10"], "with_pbt": True, "num_policies": 2},
+        {"anneal": ["learning_rate=0.1:0.01@9"], "with_pbt": True, "num_policies": 2, "pbt_initial_lr_decades": 1.0},
         {"anneal": ["team_spirit=0:1@10"], "share_reward": "team"},
     ],
 )

@@ -110,6 +110,22 @@ def test_options_are_found_through_wrappers_and_need_a_method():
         GymGroup("CartPole-v1", [env], 0, 0)
 
 
+def test_an_environment_with_levels_is_told_one_for_each_episode_and_all_where_nothing_is_asked(monkeypatch):
+    monkeypatch.setattr(Sized, "levels", 5, raising=False)
+    seen = {}
+    for given in ({}, {"level": [1, 2]}, {"size": 4, "level": 3}):
+        group = envs.make_group("sized_env:Sized", 20, EnvOptions(env_options=given), seed=0, first_env_idx=0)
+        made = list(group._group._envs)
+        play(group, 10 * LENGTH)
+        seen[str(given)] = {values["level"] for env in made for values in env.told if values}
+    assert [*seen.values()] == [{0, 1, 2, 3, 4}, {1, 2}, {3}]
+    with pytest.raises(UsageError, match="level"):
+        envs.describe("sized_env:Sized", EnvOptions(env_options={"level": 5}))
+    monkeypatch.setattr(Sized, "levels", 0)
+    with pytest.raises(ApiError, match="levels"):
+        GymGroup("sized", [Sized()], 0, 0)
+
+
 @pytest.mark.parametrize(
     "given", ['{"size": 10}', '{"size": [0, 3]}', '{"depth": 1}', '{"size": [4, 2]}', '{"size": "3"}', "[3]", "{"]
 )

@@ -45,6 +45,24 @@ class Sized(gym.Env):
         return np.array([self._now["size"], self._now["wind"]], np.float32)
 
 
+class Leveled(Sized):
+    """One of eight levels, of which the last two pay 1 or -1 by chance, and the others 0."""
+
+    schedulable: ClassVar = {}
+    levels = 8
+
+    def reset(self, *, seed=None, options=None):
+        self._values.setdefault("level", 0)
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        obs, _, terminated, truncated, info = super().step(action)
+        is_hard = self._now["level"] >= self.levels - 2
+        if terminated or truncated:
+            info = {"episode_stats": {"hard": is_hard}}
+        return obs, float(is_hard) * self.np_random.choice((-1.0, 1.0)), terminated, truncated, info
+
+
 class SizedMatch:
     """Two agents of such an environment, in the manner of PettingZoo."""
 

@@ -64,6 +64,10 @@ class PopulationConfig:
     pbt_optimize_gamma: bool = False
     """Also mutate gamma."""
 
+    pbt_optimize_options: tuple[str, ...] = ()
+    """Also mutate these options of the environment, which --env_options gives their first values, in the ranges that
+    the environment declares. Let pbt_target_objective be a statistic that they do not make easier."""
+
     pbt_perturb_min: float = 1.1
     """Smallest factor by which a mutation multiplies or divides a hyperparameter."""
 

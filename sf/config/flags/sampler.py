@@ -55,6 +55,17 @@ class SamplerConfig:
     in the file, for the whole run. progress: half of them by the weights, the other half where the mean return changes
     most. See docs/many_tasks.md."""
 
+    level_choice: Literal["uniform", "plr"] = "uniform"
+    """How the level of each episode is drawn, in an environment with `levels = N`. uniform: all are equally likely.
+    plr: by what the policy has to learn in each (prioritised level replay). See docs/curricula.md."""
+
+    plr_temperature: float = 0.1
+    """With --level_choice plr, the level with the n-th highest score is drawn in proportion to
+    n^(-1/plr_temperature)."""
+
+    plr_staleness: float = 0.1
+    """With --level_choice plr, the share of draws that go by how long ago a level was played instead."""
+
     queues: Literal["pipes", "faster_fifo"] = "pipes"
     """How processes tell each other of their data. pipes: of the kernel, which any process may die at. faster_fifo: of
     the package of that name (pip install '.[faster-fifo]'); a process that is killed inside of a queue ends the run."""
@@ -67,6 +78,8 @@ class SamplerConfig:
         names = ("num_workers", "num_envs_per_worker", "worker_num_splits", "policy_workers_per_policy", "rollout")
         require_range(self, *names, least=1)
         require_range(self, "max_policy_lag", "extra_slots", least=0)
+        require_range(self, "plr_temperature", least=0.01)
+        require_range(self, "plr_staleness", least=0.0, most=1.0)
         require(
             self.num_envs_per_worker % self.num_groups_per_worker == 0,
             f"num_envs_per_worker is {self.num_envs_per_worker}: it must be a multiple of worker_num_splits "

@@ -19,7 +19,7 @@ import numpy as np
 
 from sf.config import Config, ModelConfig
 from sf.config.trust import require_trusted
-from sf.envs import ActionSpec, EnvSpec
+from sf.envs import EnvSpec
 from sf.envs.field_types import checked
 from sf.envs.seeding import env_seed
 from sf.evaluation.play.named_checkpoint import require_whole_state
@@ -94,7 +94,7 @@ class _Players:
         self._seated: dict[int, _Seated] = {}  # by seat
         self._of_snapshots: dict[int, tuple[Any, AnyActing]] = {}  # by seat: the network, and how it acts
         self._turn_mask = TurnMask.from_rows(args.rows)
-        self._written = policy_fields(ActionSpec.of(args.spec.action_space))
+        self._written = policy_fields()
         self._obs = args.rows.named(OBS)  # [num_slots, T+1, ...]
         self._keys = policy_keys(args.spec)
 

@@ -9,11 +9,13 @@ import numpy as np
 
 from sf.config import Config
 from sf.config.roles import populations, roles_of
+from sf.config.schedules import ENV, parse
 from sf.envs import EnvSpec
 from sf.evaluation.statistics import rate_statistics, statistics
 from sf.league.population.evolution import RANGES, SHAPING, Member, evolve
 from sf.league.population.record import PopulationRecord
 from sf.metrics.progress import Progress
+from sf.shared.scheduled import Scheduled
 from sf.storage.run_dir import RunDir
 from sf.system.arrays import SharedArrays
 from sf.system.messages import say
@@ -25,8 +27,8 @@ Order = Callable[..., None]
 class Population:
     """All policies of a run with population-based training.
 
-    progress: has the objectives. shaping: `weights` [P, K] of shaped rewards by policy, which rollout workers read when
-    an episode begins. order: sends an order to a learner.
+    progress: has the objectives. order: sends an order to a learner. shaping: `weights` [P, K] of shaped rewards by
+    policy, which rollout workers read when an episode begins. scheduled: has the options that evolve.
     """
 
     def __init__(
@@ -35,14 +37,16 @@ class Population:
         spec: EnvSpec,
         run_dir: RunDir,
         progress: Progress,
-        shaping: SharedArrays | None,
         order: Order,
+        shaping: SharedArrays | None,
+        scheduled: Scheduled | None = None,
     ) -> None:
         """Begins the record in the run directory, or goes on with it. Raises ValueError where it is damaged."""
         self._rules = config.population
         self._seed = config.run.seed
         self._progress = progress
-        self._shaping = shaping
+        self._shaping, self._scheduled = shaping, scheduled
+        self._declared = {ENV + name: ends for name, ends in spec.schedulable.items()}
         self._shaping_names = list(spec.shaping)
         self._order = order
         roles = roles_of(config.population, spec, config.run.env)
@@ -52,12 +56,12 @@ class Population:
         self._record = PopulationRecord(run_dir.path, self._initial)
         self._generation: int | None = None  # the last one; None: before all learners have begun
         for policy_id in self._record.policies:
-            self._write_shaping(policy_id)
+            self._tell_rollout_workers(policy_id)
 
     def hyperparameters_of_learner(self, policy_id: int) -> dict[str, float]:
         """The present hyperparameters of a policy that are fields of LearnerConfig."""
         of_policy = self._hyperparameters(policy_id)
-        return {name: value for name, value in of_policy.items() if not name.startswith(SHAPING)}
+        return {name: value for name, value in of_policy.items() if not name.startswith((SHAPING, ENV))}
 
     def learner_has(self, policy_id: int, weights_event: int) -> None:
         """Send weights that the learner lacks again. weights_event: of those that it begins with or returns to."""
@@ -86,7 +90,7 @@ class Population:
         decisions = [
             decision
             for policies in self._populations
-            for decision in evolve([members[policy_id] for policy_id in policies], self._rules, rng)
+            for decision in evolve([members[policy_id] for policy_id in policies], self._rules, rng, self._declared)
         ]
         env_steps = {policy_id: policy.env_steps for policy_id, policy in enumerate(self._progress.policies)}
         try:
@@ -100,7 +104,7 @@ class Population:
         for sentence in sentences:
             say(f"population: {sentence}")
         for decision in decisions:
-            self._write_shaping(decision.policy_id)
+            self._tell_rollout_workers(decision.policy_id)
             self._send(decision.policy_id, copies=decision.copies)
             if decision.copies is not None:
                 self._progress.policies[decision.policy_id].begin_anew()
@@ -120,10 +124,12 @@ class Population:
         recorded = self._record.policies[policy_id].hyperparameters
         return {name: recorded.get(name, value) for name, value in self._initial[policy_id].items()}
 
-    def _write_shaping(self, policy_id: int) -> None:
+    def _tell_rollout_workers(self, policy_id: int) -> None:
+        of_policy = self._hyperparameters(policy_id)
         if self._shaping is not None:
-            of_policy = self._hyperparameters(policy_id)
             self._shaping["weights"][policy_id] = [of_policy[SHAPING + name] for name in self._shaping_names]
+        if self._scheduled is not None:
+            self._scheduled.evolve(policy_id, {name: of_policy[name] for name in of_policy if name.startswith(ENV)})
 
 
 def _member(policy_id: int, values: Sequence[float], hyperparameters: Mapping[str, float]) -> Member:
@@ -137,13 +143,17 @@ def _member(policy_id: int, values: Sequence[float], hyperparameters: Mapping[st
 
 
 def initial_hyperparameters(config: Config, spec: EnvSpec) -> dict[int, Mapping[str, float]]:
-    """The hyperparameters at the start, by policy id: those of the flags, with learning rates spread if asked for."""
+    """The hyperparameters at the start, by policy id: those of the flags, with learning rates spread if asked for. What
+    `anneal` changes is none."""
     num_policies, decades = config.population.num_policies, config.population.pbt_initial_lr_decades
     flags: dict[str, Any] = config.flat()
-    common = {name: float(flags[name]) for name in RANGES if name != SHAPING}
+    annealed = {schedule.name for schedule in parse(config.run.anneal)}
+    common = {name: float(flags[name]) for name in RANGES if name != SHAPING and name not in annealed}
     common |= {SHAPING + name: weight for name, weight in spec.shaping.items()}
+    options = config.environment.option_ranges
+    common |= {ENV + name: float(options[name][0]) for name in config.population.pbt_optimize_options}
     factors = np.logspace(-decades / 2, decades / 2, num_policies)
     return {
-        policy_id: {**common, "learning_rate": common["learning_rate"] * float(factor)}
+        policy_id: {name: value * float(factor) if name == "learning_rate" else value for name, value in common.items()}
         for policy_id, factor in enumerate(factors)
     }

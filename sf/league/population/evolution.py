@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from numpy.random import Generator
 
@@ -44,7 +45,7 @@ class Member:
 
     policy_id: int
     objective: float | None  # mean over its latest episodes, the greater the better; None: not enough episodes yet
-    hyperparameters: Mapping[str, float]  # names of RANGES, or SHAPING and a name
+    hyperparameters: Mapping[str, float]  # names of RANGES, SHAPING and a name, or env. and an option
     interval: tuple[float, float] | None = None  # 95 % confidence interval of the objective; None: it is exact
 
 
@@ -57,8 +58,14 @@ class Decision:
     hyperparameters: Mapping[str, float]  # all of them, from now on
 
 
-def evolve(members: Sequence[Member], rules: PopulationConfig, rng: Generator) -> list[Decision]:
+def evolve(
+    members: Sequence[Member],
+    rules: PopulationConfig,
+    rng: Generator,
+    declared: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+) -> list[Decision]:
     """One generation: a decision for each policy that changes. Policies without an objective stay and do not count.
+    declared: the lowest and the highest value of hyperparameters that the environment declares, by name.
 
     Decisions can be carried out in any order: a policy that is copied is one of the best, and so has no decision of its
     own. Ties are ranked at random, so that equal policies are not mutated in the order of their ids.
@@ -73,7 +80,7 @@ def evolve(members: Sequence[Member], rules: PopulationConfig, rng: Generator) -
         parent = member
         if rank >= len(ranked) - share and _is_far_below(member, ranked[0], rules):
             parent = donors[rng.integers(len(donors))]
-        hyperparameters = _mutated(parent.hyperparameters, rules, rng)
+        hyperparameters = _mutated(parent.hyperparameters, rules, rng, declared)
         if parent is not member:
             decisions.append(Decision(member.policy_id, parent.policy_id, hyperparameters))
         elif hyperparameters != member.hyperparameters:
@@ -100,14 +107,24 @@ def _is_far_below(member: Member, best: Member, rules: PopulationConfig) -> bool
     return gap > max(rules.pbt_replace_reward_gap_absolute, relative_gap, noise)
 
 
-def _mutated(hyperparameters: Mapping[str, float], rules: PopulationConfig, rng: Generator) -> dict[str, float]:
+def _mutated(
+    hyperparameters: Mapping[str, float],
+    rules: PopulationConfig,
+    rng: Generator,
+    declared: Mapping[str, tuple[float, float]],
+) -> dict[str, float]:
     """Each is perturbed with probability `pbt_mutation_rate`."""
     mutated = dict(hyperparameters)
     for name, value in hyperparameters.items():
         may_mutate = name != "gamma" or rules.pbt_optimize_gamma
         if may_mutate and rng.random() < rules.pbt_mutation_rate:
             factor = rng.uniform(rules.pbt_perturb_min, rules.pbt_perturb_max)
-            mutated[name] = _perturbed(name, value, factor if rng.random() < 0.5 else 1.0 / factor)
+            factor = factor if rng.random() < 0.5 else 1.0 / factor
+            if name in declared:
+                low, high = declared[name]
+                mutated[name] = min(max(value * factor, low), high)
+            else:
+                mutated[name] = _perturbed(name, value, factor)
     return mutated
 
 

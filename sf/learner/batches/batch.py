@@ -20,7 +20,8 @@ class Batch:
     """B trajectories of T steps on the device: the fields of `sf.shared.rows`, each an attribute.
 
     obs: each [T+1, B, ...]; first: [T+1, B] bool; state: [B, S] float32, recurrent state before row 0;
-    discrete: [T, B, D] int32; continuous: [T, B, C] float32; the others [T, B]. fields: all but obs and state, by name.
+    discrete: [T, B, D] int32; continuous: [T, B, C] float32; the others [T, B], of which `level` is there only where
+    learners choose levels. fields: all but obs and state, by name.
     """
 
     first: Tensor
@@ -32,6 +33,7 @@ class Batch:
     reward: Tensor
     terminated: Tensor
     valid: Tensor
+    level: Tensor
 
     def __init__(self, obs: dict[str, Tensor], state: Tensor, **fields: Tensor) -> None:
         self.obs = obs
@@ -98,6 +100,10 @@ class Batch:
         if mask is None or self.continuous.shape[-1]:
             return None
         return (mask != 0).flatten(2).any(-1)
+
+    def without_last_step(self) -> Batch:
+        """Returns the first T-1 steps, so that the value of each observation is in `value`."""
+        return self.from_named({name: value[:-1] for name, value in self.named().items()}, self.state)
 
     def columns(self, index: Tensor) -> Batch:
         """Returns the trajectories at `index` [b]."""

@@ -28,6 +28,7 @@ def make_checkpoint(
     seconds: float = 0.0,
     weights_event: int = 0,
     annealing: Mapping[str, Any] = MappingProxyType({}),
+    levels: Mapping[str, Any] = MappingProxyType({}),
 ) -> Checkpoint:
     """Returns a checkpoint of tensors that are trained on, not of copies.
 
@@ -41,6 +42,7 @@ def make_checkpoint(
         "seconds": seconds,
         "weights_event": weights_event,
         "annealing": dict(annealing),
+        "levels": dict(levels),
         "updater": updater.state(),
         "config": config.flat(),
         "obs_space": space_json.to_json(spec.native_obs_space),
@@ -54,8 +56,8 @@ class Origin:
     """Holds the numbers that a learner begins with. saved: where they come from; None: it begins anew.
 
     trained_steps: of the env steps, what the weights have learned from. seconds: of the run until then. weights_event:
-    number of the decision that gave the policy its weights, as the parent counts them. annealing: the state of
-    `sf.learner.schedules.Annealing`.
+    number of the decision that gave the policy its weights, as the parent counts them. annealing, levels: the states of
+    `sf.learner.schedules.Annealing` and `sf.learner.levels.LevelScores`.
     """
 
     saved: Checkpoint | None = None
@@ -64,6 +66,7 @@ class Origin:
     seconds: float = 0.0
     weights_event: int = 0
     annealing: Mapping[str, Any] = field(default_factory=dict)
+    levels: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, saved: Checkpoint | None) -> Origin:
@@ -72,7 +75,7 @@ class Origin:
         state = saved.state
         weights_event = state.get("weights_event", 0)  # older checkpoints know of no population
         numbers = state["env_steps"], state["trained_steps"], state["seconds"], weights_event
-        return cls(saved, *numbers, state.get("annealing", {}))
+        return cls(saved, *numbers, state.get("annealing", {}), state.get("levels", {}))
 
     @property
     def description(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sf.config import Config
-from sf.config.schedules import ENV, Schedule, Stage
+from sf.config.schedules import ENV, Evolved, Schedule, Stage
 from sf.envs import EnvSpec, UsageError
 from sf.envs.added.episode_options import require_options
 from sf.envs.teams import require_teams_for_rewards
@@ -28,6 +28,23 @@ def require_schedules(config: Config, spec: EnvSpec, schedules: Sequence[Schedul
                 raise UsageError(f"anneal and env_options both name {name}: leave one of both out")
         elif schedule.name == "team_spirit":
             require_teams_for_rewards(env, spec, replace(options, team_spirit=high))
+
+
+def evolved_options(config: Config, spec: EnvSpec) -> tuple[Evolved, ...]:
+    """Returns the options of the environment that evolution mutates. Raises UsageError for those that it cannot."""
+    found = []
+    for name in config.population.pbt_optimize_options:
+        if name not in config.environment.option_ranges:
+            raise UsageError(f"pbt_optimize_options names {name}: give it a first value with --env_options")
+        low, high = config.environment.option_ranges[name]
+        if low < high:
+            raise UsageError(
+                f"pbt_optimize_options names {name}, which env_options draws from a range: give it one value there"
+            )
+        found.append(Evolved(ENV + name, low, low))
+    if found and not config.population.with_pbt:
+        raise UsageError("pbt_optimize_options is for populations that evolve: set --with_pbt true, or leave it out")
+    return tuple(found)
 
 
 def begin_schedules(memory: RunMemory, scheduled: Scheduled) -> None:

@@ -7,11 +7,45 @@ import pytest
 
 from sf import envs
 from sf.config import Config
+from sf.config.schedules import Stage, parse
 from sf.league.population.controller import Population
 from sf.metrics.latest_episodes import EndedEpisode, LatestEpisodes
 from sf.metrics.policy_progress import PolicyProgress
+from sf.run.startup.schedules import evolved_options
+from sf.shared.scheduled import Scheduled
 from sf.storage.run_dir import RunDir
 from sf.system.arrays import Field, SharedArrays
+
+
+def test_options_that_evolve_are_told_to_rollout_workers_and_annealed_flags_do_not_evolve(tmp_path):
+    flags = {"env_options": {"size": 3}, "pbt_optimize_options": ["size"], "anneal": ["gamma=0.9:0.99@100"]}
+    flags |= {"pbt_mutation_rate": 1.0, "pbt_start_mutation": 1, "pbt_replace_fraction": 0.0}
+    config = Config().replace(env="sized_env:Sized", num_policies=2, with_pbt=True, **flags)
+    spec = envs.describe("sized_env:Sized", config.environment)
+    schedules = (*parse(config.run.anneal), *evolved_options(config, spec))
+    scheduled = Scheduled.allocate(schedules, num_policies=2, num_actors=4)
+    latest = LatestEpisodes(num_actors=2, num_policies=2, num_wanted=1)
+    policies = [PolicyProgress(policy_id, latest, stats_avg=1) for policy_id in range(2)]
+    for policy_id, policy in enumerate(policies):
+        latest.add(EndedEpisode(float(policy_id), 1, 1, {}, policy_id, actor=policy_id, began=0.0))
+        policy.env_steps = 1
+    progress = SimpleNamespace(has_begun=True, policies=policies)
+
+    def begin():
+        return Population(config, spec, RunDir(tmp_path), progress, lambda *args, **fields: None, None, scheduled)
+
+    population = begin()
+    assert {"gamma", "env.size"} & population.hyperparameters_of_learner(0).keys() == set()
+    population._generation = 0
+    population.evolve_if_due()
+    scheduled.write(0, Stage(50))
+    assert scheduled.values_of(1) == {"gamma": 0.9, "env.size": 3.0}  # the best stays
+    size = scheduled.values_of(0)["env.size"]
+    assert 1.1 <= max(size / 3, 3 / size) <= 1.2
+    assert scheduled.has_final_options(0)
+    scheduled.evolve(0, {"env.size": 0.0})
+    begin()  # a resumed run
+    assert scheduled.values_of(0)["env.size"] == size
 
 
 @pytest.fixture
@@ -23,7 +57,7 @@ def begin(tmp_path):
     def begin(**shaping):
         spec = SimpleNamespace(**{**vars(described), "shaping": shaping})
         weights = SharedArrays([Field("weights", (2, len(shaping)), "float32")])
-        population = Population(config, spec, RunDir(tmp_path), None, weights, lambda *args, **fields: None)
+        population = Population(config, spec, RunDir(tmp_path), None, lambda *args, **fields: None, weights)
         return population.hyperparameters_of_learner(0), weights["weights"].tolist()
 
     return begin
@@ -49,7 +83,7 @@ def copied(tmp_path):
         progress = SimpleNamespace(has_begun=True, policies=policies)
         orders = {}
         population = Population(
-            config, spec, RunDir(tmp_path), progress, None, lambda idx, **order: orders.update({idx: order})
+            config, spec, RunDir(tmp_path), progress, lambda idx, **order: orders.update({idx: order}), None
         )
         population.evolve_if_due()  # nothing is due at 0
         for policy_id, own in enumerate(episodes):

@@ -216,3 +216,13 @@ def test_learning_rates_come_to_the_planted_optimum(rates, seed):
     rates, skills = evolved(rates, np.random.default_rng(seed))
     assert OPTIMUM / 2 < np.median(rates) < OPTIMUM * 2
     assert np.median(skills) > 0.8
+
+
+def test_an_option_of_the_environment_stays_in_the_range_that_it_declares():
+    members = [Member(0, 1.0, {}), Member(1, 0.99, {"env.size": 8.9})]
+    found = {
+        evolve(members, ALWAYS, np.random.default_rng(seed), {"env.size": (1, 9)})[0].hyperparameters["env.size"]
+        for seed in range(20)
+    }
+    assert max(found) == 9
+    assert 8.9 / 1.2 <= min(found) <= 8.9 / 1.1

@@ -44,6 +44,7 @@ def _learner_arguments(start: Start) -> LearnerArgs:
             others_before=sum(start.resumed_steps) - start.resumed_steps[policy_id],
         ),
         scheduled=memory.scheduled,
+        levels=memory.levels,
         recoveries=memory.recoveries,
         orders=orders,
         hyperparameters=dict(start.hyperparameters(policy_id)),

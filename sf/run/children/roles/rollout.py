@@ -49,6 +49,7 @@ def _rollout_arguments(start: Start) -> RolloutWorkerArgs:
         objective=config.population.pbt_target_objective,
         shaping=memory.shaping,
         scheduled=memory.scheduled,
+        levels=memory.levels,
         tasks=memory.tasks,
         found_tasks=memory.found_tasks,
     )
