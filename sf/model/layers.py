@@ -54,7 +54,7 @@ def left_for_later() -> Iterator[list[tuple[Tensor, float]]]:
 
 
 def activation(nonlinearity: str, *, inplace: bool = True) -> nn.Module:
-    """A module of the activation `nonlinearity`: elu, relu or tanh.
+    """A module of the activation `nonlinearity`: elu, relu, leaky_relu or tanh.
 
     In place, ELU's backward pass reads the result and needs no exponential, and no copy of the input is kept.
     """
@@ -62,9 +62,11 @@ def activation(nonlinearity: str, *, inplace: bool = True) -> nn.Module:
         return ELU(inplace)
     if nonlinearity == "relu":
         return nn.ReLU(inplace=inplace)
+    if nonlinearity == "leaky_relu":
+        return nn.LeakyReLU(inplace=inplace)
     if nonlinearity == "tanh":
         return nn.Tanh()
-    raise UsageError(f"nonlinearity is {nonlinearity}: elu, relu or tanh")
+    raise UsageError(f"nonlinearity is {nonlinearity}: elu, relu, leaky_relu or tanh")
 
 
 class Compilable(nn.Module):

@@ -67,7 +67,7 @@ class ModelConfig:
     """The heads read what goes into the recurrent core beside what comes out of it: so a core can be added to a run
     (docs/surgery.md)."""
 
-    nonlinearity: Literal["elu", "relu", "tanh"] = "elu"
+    nonlinearity: Literal["elu", "relu", "leaky_relu", "tanh"] = "elu"
     """Activation function of the encoders."""
 
     layer_norm: bool = False
