@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sf.envs import Episode, StepResult
-from sf.envs.match_ends import MatchEnds
+from sf.envs.groups.match_ends import MatchEnds
 from sf.rollout.recorders import Recorder, Step
 from sf.system.processes.reports import WIN_RATE
 

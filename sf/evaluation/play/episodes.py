@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sf.envs import EnvGroup, Episode, StepResult
-from sf.envs.match_ends import MatchEnds
+from sf.envs.groups.match_ends import MatchEnds
 from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.observations import obs_arrays
 from sf.evaluation.play.own_rows import actors_in

@@ -13,10 +13,10 @@ import torch
 from sf.config.flags.model import is_for_critic
 from sf.envs.added.clock import CLOCK
 from sf.envs.errors import UsageError
-from sf.envs.single_env import SingleEnv
 from sf.evaluation.play.named_checkpoint import config_of, spaces_of
 from sf.evaluation.play.player import Actions, Obs
 from sf.evaluation.play.policy import Policy
+from sf.evaluation.play.single_env import SingleEnv
 from sf.model.acting import Acting, ActingHere, AnswerLayout, AnyActing
 from sf.model.central_critic import CENTRAL_PARTS
 from sf.model.distributions import ActionDistribution
