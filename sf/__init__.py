@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sf.api import train
     from sf.config import Config
     from sf.evaluation.play.policy import load_policy
-    from sf.model.building import register_encoder, register_model
+    from sf.model.building import register_encoder, register_intrinsic, register_model
     from sf.run.startup.starting_flags import make_config
 
 # A thread of PyTorch's that has nothing to do sleeps, in place of taking a core that another process needs. Its library
@@ -27,11 +27,21 @@ _MODULES = {
     "main": "sf.__main__",
     "make_config": "sf.run.startup.starting_flags",
     "register_encoder": "sf.model.building",
+    "register_intrinsic": "sf.model.building",
     "register_model": "sf.model.building",
     "train": "sf.api",
 }
 
-__all__ = ["Config", "load_policy", "main", "make_config", "register_encoder", "register_model", "train"]
+__all__ = [
+    "Config",
+    "load_policy",
+    "main",
+    "make_config",
+    "register_encoder",
+    "register_intrinsic",
+    "register_model",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

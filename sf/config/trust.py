@@ -83,7 +83,7 @@ def _parsed(line: bytes) -> NamedCode | None:
 
 TRUST = "trust"  # the flag, which no file may set
 TASKS = "tasks"  # no flag: what a file of tasks names is not named by a user who names the file
-_OF_THE_NETWORK = ("encoder", "model")
+_OF_THE_NETWORK = ("encoder", "model", "intrinsic")
 
 
 def named_code(flags: Mapping[str, Any]) -> list[NamedCode]:

@@ -30,6 +30,8 @@ from sf.learner.batches.symmetric_images import SymmetricImages
 from sf.learner.checkpoints.tensors import are_finite, load_tensors, never_finite, tensors_of
 from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.gradients.workers import GradientWorkers
+from sf.learner.intrinsic.curiosity import Curiosity
+from sf.learner.intrinsic.field import NONE
 from sf.learner.loss.iteration import Evaluation, needs_evaluation, prepare
 from sf.learner.loss.masks import has_outcome
 from sf.learner.optimizer.learning_rate import LearningRate
@@ -108,6 +110,9 @@ class Updater:
         self._optimizer_step = OptimizerStep(
             self.model, self._optimizer, action_spec, bfloat16, device, gradient_workers, ranks, faster_step
         )
+        self._curiosity: Curiosity | None = None
+        if self._config.intrinsic != NONE:
+            self._curiosity = Curiosity(config, obs_space, bfloat16, ranks).to(device)
         self.version = 1
         self._oldest_version = 0  # that is trained on
         self.skipped = SkippedUpdates(device)
@@ -145,6 +150,8 @@ class Updater:
         # Without the last row, which begins the next trajectory, and without what an absent agent does not see.
         self.model.update_normalizers({key: obs[:-1] for key, obs in batch.obs.items()}, batch.valid)
         self._set_schedules(share_done, annealed)
+        if self._curiosity is not None:
+            batch = self._curiosity.added_to(batch)
         version_before = self.version
         num_used = torch.zeros((), device=self._device)
         self._optimizer_step.begin_iteration()
@@ -161,8 +168,12 @@ class Updater:
         num_steps = self.version - version_before
         if self._config.lr_schedule == "kl_adaptive" and num_steps == self._config.steps_per_iteration:
             self._learning_rate.adapt(self.config_now, self.metrics, self.model.value_norm)
+        of_curiosity = {}
+        if self._curiosity is not None and num_steps == self._config.steps_per_iteration:
+            of_curiosity = self._curiosity.learn(batch)
         self.metrics.add_iteration(
             {
+                **of_curiosity,
                 "lag_mean": lag.sum() / batch.valid.sum().clamp(min=1),
                 "lag_max": lag.max(),
                 "sample_reuse": num_used / (self._ranks.size * batch.valid.sum()).clamp(min=1),
@@ -211,7 +222,8 @@ class Updater:
 
     def tensors(self) -> dict[str, Tensor]:
         """Returns the tensors of a checkpoint: network, optimiser, and the state of the random numbers."""
-        return tensors_of(self.model, self._optimizer)
+        beside = {} if self._curiosity is None else self._curiosity.tensors()
+        return {**tensors_of(self.model, self._optimizer), **beside}
 
     def state(self) -> dict[str, Any]:
         """Returns the numbers that a checkpoint keeps beside the tensors."""
@@ -232,6 +244,8 @@ class Updater:
     def load(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Go on from what `tensors` and `state` returned for the same network."""
         load_tensors(self.model, self._optimizer, tensors)
+        if self._curiosity is not None:
+            self._curiosity.load(tensors)
         self.version = state["version"]
         self._oldest_version = state.get("oldest_version", 0)
         self.skipped = SkippedUpdates(self._device, state["skipped_updates"])

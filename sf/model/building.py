@@ -18,9 +18,9 @@ from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ActionSpec
 from sf.model import actor_critic  # noqa: F401
 from sf.model.layers import Compilable
-from sf.model.registry import make, register_encoder, register_model
+from sf.model.registry import make, register_encoder, register_intrinsic, register_model
 
-__all__ = ["build_model", "register_encoder", "register_model"]
+__all__ = ["build_model", "register_encoder", "register_intrinsic", "register_model"]
 
 _MEMBERS: dict[str, Callable[[Any], bool]] = {  # of a model, and what each must be
     "state_size": lambda found: isinstance(found, Integral),

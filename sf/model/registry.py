@@ -39,7 +39,8 @@ Factory = TypeVar("Factory", bound=Callable[..., nn.Module])
 
 _encoders: dict[str, Callable[[gym.spaces.Box, ModelConfig], nn.Module]] = {}
 _models: dict[str, Callable[[ModelConfig, gym.spaces.Dict, ActionSpec], nn.Module]] = {}
-_TABLES: dict[str, dict[str, Any]] = {"encoder": _encoders, "model": _models}
+_intrinsic_rewards: dict[str, Callable[[gym.spaces.Dict, ModelConfig], nn.Module]] = {}
+_TABLES: dict[str, dict[str, Any]] = {"encoder": _encoders, "model": _models, "intrinsic": _intrinsic_rewards}
 
 
 def register_encoder(name: str) -> Callable[[Factory], Factory]:
@@ -52,8 +53,13 @@ def register_model(name: str) -> Callable[[Factory], Factory]:
     return _register(_models, "model", name)
 
 
+def register_intrinsic(name: str) -> Callable[[Factory], Factory]:
+    """Decorates a class or function (obs_space, config) -> `sf.learner.intrinsic.reward.IntrinsicReward`."""
+    return _register(_intrinsic_rewards, "intrinsic", name)
+
+
 def make(kind: str, name: str, **arguments: Any) -> Any:
-    """Makes the "encoder" or "model" of that name from the arguments, which it takes by position.
+    """Makes the "encoder", "model" or "intrinsic" of that name from the arguments, which it takes by position.
 
     Raises ValueError for an unknown name, and for what makes no module.
     """

@@ -152,5 +152,5 @@ def rows_by_role(counts: Mapping[str, int]) -> dict[str, range]:
 def _most_bytes_of_checkpoint(network: PolicyNetwork) -> int:
     """A tensor is in it under each of its names, and has two moments under one of them."""
     num_in_network = sum(math.prod(shape) for shape in network.weight_shapes.values())
-    num_numbers = num_in_network + 2 * network.num_weights
+    num_numbers = num_in_network + 2 * network.num_weights + network.num_beside
     return _BYTES_PER_NUMBER * num_numbers + _BYTES_OF_A_NAME * len(network.weight_shapes) + _REST_OF_CHECKPOINT

@@ -36,6 +36,7 @@ class PolicyNetwork:
     num_weights: int  # floats of all parameters and buffers
     state_size: int  # floats of the recurrent state of an actor
     weight_shapes: Mapping[str, tuple[int, ...]]  # by name
+    num_beside: int = 0  # floats that the learner has beside it, and keeps in checkpoints
 
     @classmethod
     def of(cls, spec: EnvSpec, model: Any) -> PolicyNetwork:

@@ -20,6 +20,7 @@ from sf.config.schedules import Schedule, parse
 from sf.envs import ActionSpec, EnvOptions, EnvSpec
 from sf.envs.added.central_state import with_central_state
 from sf.envs.added.clock import CLOCK, with_clock
+from sf.envs.added.episode_options import LEVEL
 from sf.envs.errors import UsageError
 from sf.envs.groups.policy_spec import require_playable, spec_of_kinds
 from sf.envs.spaces.actions import ACTION_MASK
@@ -28,6 +29,8 @@ from sf.evaluation.play.exploitability import information_states, require_no_mem
 from sf.league.players.entrants import find_reference
 from sf.league.reference import played
 from sf.learner.batches.symmetric_images import find_symmetries
+from sf.learner.intrinsic.curiosity import Curiosity
+from sf.learner.intrinsic.field import NONE, with_intrinsic_rows
 from sf.learner.optimizer.optimizer import require_available
 from sf.model.building import build_model
 from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
@@ -129,7 +132,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         ),
         why_no_loops=_why_no_loops(config.model.compile, device),
         schedules=schedules,
-        levels=levels_of_run(config, spec) if spec.has_level_rows else None,
+        levels=levels_of_run(config, spec) if LEVEL in spec.optional_fields else None,
         place=place,
     )
     if not sampler.async_rl:
@@ -159,7 +162,8 @@ def describe_networks(config: Config) -> DescribedNetworks:
     config = _with_clock_chosen(config, spec)
     if config.model.critic_clock:
         spec = with_clock(spec)
-    spec, teams = _with_central_critic(config, with_level_rows(config, spec))
+    spec = with_intrinsic_rows(config, with_level_rows(config, spec))
+    spec, teams = _with_central_critic(config, spec)
     return DescribedNetworks(config, spec, teams, _networks(config, spec))
 
 
@@ -232,7 +236,8 @@ def _networks(config: Config, spec: EnvSpec) -> list[PolicyNetwork]:
             own = spec if reads_others else spec_of_kinds(config.run.env, spec, kinds, config.environment)
             with torch.device("meta"):
                 model = build_model(config.model, own.obs_space, ActionSpec.of(own.action_space))
-            made[kinds] = PolicyNetwork.of(own, model)
+                beside = 0 if config.learner.intrinsic == NONE else Curiosity(config, own.obs_space).num_numbers
+            made[kinds] = replace(PolicyNetwork.of(own, model), num_beside=beside)
     return [made[kinds] for kinds in kinds_of]
 
 

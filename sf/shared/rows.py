@@ -31,6 +31,7 @@ class Writer(Enum):
 
     ROLLOUT = "rollout worker"
     POLICY = "policy worker"
+    LEARNER = "learner"
 
 
 class Reader(Enum):
@@ -46,9 +47,9 @@ class StepField:
     """One field of a step.
 
     shape: of one step of one actor. has_next: the field has T+1 rows, the last of which belongs to the next slot.
-    exists: whether a run with this spec has the field, if a rollout worker writes it. answer: computes a field of the
-    policy worker, [N, *shape] of `dtype` (int32 or float32), from a `sf.model.acting.Decision`; None: the network does
-    not compute the field.
+    is_optional: only runs whose spec names it have the field. answer: computes a field of the policy worker,
+    [N, *shape] of `dtype` (int32 or float32), from a `sf.model.acting.Decision`; None: the network does not compute the
+    field.
     """
 
     name: str
@@ -57,7 +58,7 @@ class StepField:
     reader: Reader = Reader.LEARNER
     shape: Callable[[ActionSpec], tuple[int, ...]] = lambda action: ()
     has_next: bool = False
-    exists: Callable[[EnvSpec], bool] = lambda spec: True
+    is_optional: bool = False
     answer: Callable[[Any], Any] | None = None
 
 
@@ -83,7 +84,8 @@ FIELDS = [
     StepField("reward", np.float32, Writer.ROLLOUT),
     StepField("terminated", np.bool_, Writer.ROLLOUT),
     StepField("valid", np.bool_, Writer.ROLLOUT),
-    StepField("level", np.int32, Writer.ROLLOUT, exists=lambda spec: spec.has_level_rows),
+    StepField("level", np.int32, Writer.ROLLOUT, is_optional=True),
+    StepField("intrinsic_advantage", np.float32, Writer.LEARNER, is_optional=True),
 ]
 
 
@@ -91,7 +93,8 @@ def step_fields(spec: EnvSpec) -> list[StepField]:
     """Returns the fields of a step in a run of these spaces, the observations first."""
     boxes = cast("dict[str, gym.spaces.Box]", dict(spec.obs_space.items()))
     observations = (_obs_field(key, box, key in spec.for_critic) for key, box in boxes.items())
-    return [*observations, *(field for field in FIELDS if field.exists(spec))]
+    has = spec.optional_fields
+    return [*observations, *(field for field in FIELDS if not field.is_optional or field.name in has)]
 
 
 def policy_keys(spec: EnvSpec) -> list[str]:

@@ -27,7 +27,7 @@ LOGITS = StepField(
     shape=lambda action: (len(action.discrete_sizes), max(action.discrete_sizes)),
     answer=lambda decision: decision.distribution.log_probs,
 )
-ABSENT = StepField("absent", np.float32, Writer.ROLLOUT, exists=lambda spec: spec.num_agents > 1)
+ABSENT = StepField("absent", np.float32, Writer.ROLLOUT, is_optional=True)
 
 
 @pytest.fixture(params=["cpu", "cuda:0"])

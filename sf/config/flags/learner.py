@@ -107,6 +107,18 @@ class LearnerConfig:
     the run is for doing it well. A run without an end has none of it, nor one where exploration_loss_coeff is 0 or
     exploration_loss_coeff_final says how it changes."""
 
+    intrinsic: str = "none"
+    """A reward for what the policy has not seen before, beside that of the environment. rnd: the error in predicting a
+    random network (Burda et al. 2018). count: 1 / sqrt(how often the same observation was seen), where it comes again.
+    module:Name: one of your own. See docs/curiosity.md."""
+
+    intrinsic_coeff: float = 0.5
+    """Weight of the intrinsic advantages, whose returns have a standard deviation of 1, beside those of the
+    environment."""
+
+    intrinsic_gamma: float = 0.99
+    """Discount factor of the intrinsic rewards, which go on from one episode to the next."""
+
     reward_scale: float = 1.0
     """Rewards are multiplied by this for the learner. Reported returns are not."""
 
@@ -190,6 +202,7 @@ class LearnerConfig:
         "ppo_clip_ratio",
         "value_loss_coeff",
         "exploration_loss_coeff",
+        "intrinsic_coeff",
         "learning_rate",
     )
     """Fields that --anneal may change."""
@@ -203,6 +216,8 @@ class LearnerConfig:
             "data, so take 2 epochs or more, or leave it out",
         )
         require_range(self, "gamma", "gae_lambda", "lr_adaptive_advantage_share", least=0, most=1)
+        require_range(self, "intrinsic_coeff", least=0)
+        require_range(self, "intrinsic_gamma", least=0, below=1)
         require_range(self, "trajectory_priority", "trajectory_priority_beta", least=0, most=1)
         require_range(self, "adam_beta1", "adam_beta2", "lr_adaptive_max_hold", least=0, below=1)
         require_range(self, "vtrace_rho", "vtrace_c", "ppo_clip_ratio", "reward_scale", "learning_rate", above=0)

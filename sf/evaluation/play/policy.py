@@ -70,7 +70,8 @@ class Policy(ABC):
         self._is_first = True
 
     def make_env(self) -> gym.Env:
-        """Makes the environment that it was trained in, as evaluations have it: see `sf.evaluation.play.single_env.SingleEnv`.
+        """Makes the environment that it was trained in, as evaluations have it: a
+        `sf.evaluation.play.single_env.SingleEnv`.
 
         Raises ValueError for one of several agents, and where the file does not say how it was made.
         """

@@ -20,8 +20,8 @@ class Batch:
     """B trajectories of T steps on the device: the fields of `sf.shared.rows`, each an attribute.
 
     obs: each [T+1, B, ...]; first: [T+1, B] bool; state: [B, S] float32, recurrent state before row 0;
-    discrete: [T, B, D] int32; continuous: [T, B, C] float32; the others [T, B], of which `level` is there only where
-    learners choose levels. fields: all but obs and state, by name.
+    discrete: [T, B, D] int32; continuous: [T, B, C] float32; the others [T, B], of which the last two are there
+    only where the run has them. fields: all but obs and state, by name.
     """
 
     first: Tensor
@@ -34,6 +34,7 @@ class Batch:
     terminated: Tensor
     valid: Tensor
     level: Tensor
+    intrinsic_advantage: Tensor
 
     def __init__(self, obs: dict[str, Tensor], state: Tensor, **fields: Tensor) -> None:
         self.obs = obs

@@ -24,6 +24,7 @@ class LossNumbers(NamedTuple):
     gae_lambda: float | Tensor
     reward_scale: float | Tensor
     ppo_clip_ratio: float | Tensor
+    intrinsic_coeff: float | Tensor
     coefficients: Sequence[float] | Tensor
 
     @classmethod

@@ -8,6 +8,7 @@ from torch import Tensor
 from sf.config import LearnerConfig
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Moments, Targets
+from sf.learner.intrinsic.field import ADVANTAGE
 from sf.learner.loss.gae import gae
 from sf.learner.loss.masks import MaskedMean, has_outcome
 from sf.learner.loss.numbers import LossNumbers
@@ -32,13 +33,16 @@ def make_targets(
     teammates: [A, A], 1 where two agents of an environment share a value; None: each has a value of its own. A step is
     then as probable as the actions of all of them, and ends nothing as long as one of them plays on. advantage_scale:
     [T, B], by which advantages are multiplied; None: they are in the scale of returns. numbers: in the place of those
-    of the configuration.
+    of the configuration. A batch with intrinsic advantages adds them, in the scale of the others.
     """
     numbers = LossNumbers.of(config) if numbers is None else numbers
     targets = _in_the_scale_of_returns(config, batch, log_prob, value, teammates, numbers)
-    if advantage_scale is None:
-        return targets
-    return targets._replace(advantage=(targets.advantage * advantage_scale).to(value.dtype))
+    if advantage_scale is not None:
+        targets = targets._replace(advantage=(targets.advantage * advantage_scale).to(value.dtype))
+    if ADVANTAGE in batch.fields:
+        added = numbers.intrinsic_coeff * batch.intrinsic_advantage
+        targets = targets._replace(advantage=(targets.advantage + added).to(value.dtype))
+    return targets
 
 
 def _in_the_scale_of_returns(

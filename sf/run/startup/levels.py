@@ -33,7 +33,7 @@ def with_level_rows(config: Config, spec: EnvSpec) -> EnvSpec:
         )
     if config.sampler.rollout == 1:
         raise UsageError("level_choice is plr, which needs trajectories of 2 steps or more: raise rollout")
-    return replace(spec, has_level_rows=True)
+    return replace(spec, optional_fields=(*spec.optional_fields, LEVEL))
 
 
 def levels_of_run(config: Config, spec: EnvSpec) -> range:

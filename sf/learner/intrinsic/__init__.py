@@ -1,0 +1,1 @@
+"""Rewards that a policy gives itself for what it has not seen before."""
