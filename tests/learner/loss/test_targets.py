@@ -163,7 +163,13 @@ def test_a_team_is_as_probable_as_all_its_actions_and_lives_as_long_as_one_of_it
     reward = torch.randn(num_steps, 2)[:, [0, 0, 1]]
     value = torch.randn(num_steps + 1, 2)[:, [0, 0, 1]]
     batch = SimpleNamespace(
-        reward=reward, terminated=terminated, valid=valid, log_prob=behaviour, acts=lambda: None, discrete=None
+        fields={},
+        reward=reward,
+        terminated=terminated,
+        valid=valid,
+        log_prob=behaviour,
+        acts=lambda: None,
+        discrete=None,
     )
     config = Config().replace(with_vtrace=True, gamma=0.9).learner
     found = make_targets(config, batch, log_prob, value, teammates)
