@@ -101,9 +101,11 @@ def _are_whole(declared: Range) -> bool:
 def declared_options(env_id: str, env: Any) -> dict[str, Range]:
     """Returns the options that an environment or a wrapper of it declares, with their ranges.
 
-    Raises ApiError for a declaration of another form, or one without `set_options`.
+    An attribute `levels` is a declaration in environments with a method `set_options` alone: others may mean something
+    else by it. Raises ApiError for a declaration of another form, or one without `set_options`.
     """
-    declared, levels = _attribute(env, "schedulable"), _attribute(env, "levels")
+    declared, can_be_told = _attribute(env, "schedulable"), callable(_attribute(env, "set_options"))
+    levels = _attribute(env, "levels") if can_be_told else None
     if declared is None and levels is None:
         return {}
     declared = {} if declared is None else declared
@@ -114,9 +116,8 @@ def declared_options(env_id: str, env: Any) -> dict[str, Range]:
         )
     if LEVEL in declared or not (levels is None or (isinstance(levels, int) and levels > 0)):
         raise ApiError(f"{env_id}: it has levels, so it must have their number as `levels`, such as `levels = 200`")
-    if not callable(_attribute(env, "set_options")):
-        name = "schedulable" if declared else "levels"
-        raise ApiError(f"{env_id}: it declares `{name}`, so it must have a method `set_options(values)`, too")
+    if not can_be_told:
+        raise ApiError(f"{env_id}: it declares `schedulable`, so it must have a method `set_options(values)`, too")
     found = {str(name): (low, high) for name, (low, high) in declared.items()}
     return found if levels is None else {**found, LEVEL: (0, levels - 1)}
 

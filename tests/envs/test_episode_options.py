@@ -121,9 +121,12 @@ def test_an_environment_with_levels_is_told_one_for_each_episode_and_all_where_n
     assert [*seen.values()] == [{0, 1, 2, 3, 4}, {1, 2}, {3}]
     with pytest.raises(UsageError, match="level"):
         envs.describe("sized_env:Sized", EnvOptions(env_options={"level": 5}))
-    monkeypatch.setattr(Sized, "levels", 0)
+    monkeypatch.setattr(Sized, "levels", ["maze", "field"])
     with pytest.raises(ApiError, match="levels"):
         GymGroup("sized", [Sized()], 0, 0)
+    env = gym.make("CartPole-v1")
+    env.unwrapped.levels = ["maze", "field"]  # its own business: it cannot be told one
+    assert not GymGroup("CartPole-v1", [env], 0, 0).spec.schedulable
 
 
 @pytest.mark.parametrize(
