@@ -17,6 +17,7 @@ from sf.shared.recovery import RecoveryMemory
 from sf.shared.recurrent_states import RecurrentStates
 from sf.shared.scheduled import Scheduled
 from sf.shared.slots import LearnerSlots
+from sf.shared.teaching import Teaching
 from sf.shared.weights import SharedWeightsSpec
 from sf.system.processes.stopping import StopFlag
 
@@ -71,6 +72,7 @@ class LearnerArgs:
     end: EndOfRun  # for schedules
     scheduled: Scheduled | None  # what `--anneal` changes
     levels: Levels | None  # that learners choose from
+    teaching: Teaching | None  # how much teachers are listened to
     recoveries: tuple[RecoveryMemory, ...]  # of all policies
     orders: Connection  # decisions of the parent over the population, see sf.learner.orders
     hyperparameters: dict[str, float]  # that differ from the configuration

@@ -35,6 +35,8 @@ def schedules_of_flags(config: LearnerConfig, has_end: bool) -> list[Schedule]:
     elif has_end and bonus > 0 and config.exploration_loss_coeff_extra > 0:
         highest_bonus = bonus + config.exploration_loss_coeff_extra
         found.append(ByShare(name, highest_bonus, bonus, lambda done: 1.0 - (1.0 - done) ** 3))
+    if config.teacher and has_end:
+        found.append(ByShare("teacher_coeff", config.teacher_coeff, 0.0, lambda done: min(1.0, 2.0 * done)))
     return found
 
 

@@ -140,6 +140,13 @@ class LearnerState:
             self.levels.look(self.updater.config_now, batch, self.ranks)
             self._args.levels.arrays["probabilities"][self._args.policy_id] = self.levels.probabilities()
 
+    def publish_teaching(self) -> None:
+        """Tell policy workers how much is left of the teacher's weight."""
+        if self._args.teaching is not None:
+            first = self._args.config.learner.teacher_coeff
+            left = self.updater.config_now.teacher_coeff / first if first else 0.0
+            self._args.teaching.write(self._args.policy_id, left)
+
     def publish(self, weights: SharedWeights) -> None:
         weights.publish(self.updater.flat_weights(), self.updater.version)
 

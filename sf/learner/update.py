@@ -166,7 +166,12 @@ class Updater:
             self._learning_rate.count_step()
             callback.after_step()
         num_steps = self.version - version_before
-        if self._config.lr_schedule == "kl_adaptive" and num_steps == self._config.steps_per_iteration:
+        is_taught = bool(self._config.teacher) and self.config_now.teacher_coeff > 0
+        if (
+            self._config.lr_schedule == "kl_adaptive"
+            and num_steps == self._config.steps_per_iteration
+            and not is_taught
+        ):
             self._learning_rate.adapt(self.config_now, self.metrics, self.model.value_norm)
         of_curiosity = {}
         if self._curiosity is not None and num_steps == self._config.steps_per_iteration:

@@ -136,6 +136,7 @@ class Learner:
             annealing.look()
             annealing.publish(state.env_steps)
         state.look_at_levels(batch)
+        state.publish_teaching()
         self._loader.release()
         self.weights.flush()
         now = time.perf_counter()

@@ -29,6 +29,7 @@ from sf.envs.spaces.actions import ACTION_MASK, CONTINUOUS_MASK, ActionSpec, req
 
 # The logit of what is never chosen. Stands for -infinity: its exponential is 0 and 0 times it is 0, not NaN.
 IMPOSSIBLE = -1e9
+_MOST_SURPRISE = math.log(1e9)
 
 
 class ActionDistribution:
@@ -106,6 +107,20 @@ class ActionDistribution:
         """The joint (differential) entropy [...], in nats."""
         categorical = -(self.log_probs.exp() * self.log_probs).flatten(-2).sum(-1)
         return categorical + self._sum(self.log_stddev + 0.5 * math.log(2 * math.pi * math.e))
+
+    def divergence_from(self, params: Tensor) -> Tensor:
+        """The Kullback-Leibler divergence KL(other, this) [...], in nats, of the distribution with parameters `params`.
+
+        A choice of the other one that is impossible here counts as if it had a probability of one in a billion.
+        """
+        other = ActionDistribution(self._spec, params)
+        surprise = (other.log_probs - self.log_probs).clamp(max=_MOST_SURPRISE)
+        categorical = (other.log_probs.exp() * surprise).flatten(-2).sum(-1)
+        if not self.mean.shape[-1]:
+            return categorical
+        log_ratio = self.log_stddev - other.log_stddev
+        distance = (other.mean - self.mean) * (-self.log_stddev).exp()
+        return categorical + self._sum(log_ratio + 0.5 * ((-2 * log_ratio).exp() + distance.square() - 1))
 
     def _sum(self, of_numbers: Tensor) -> Tensor:
         """[..., C] -> [...], over the numbers that the agent has."""

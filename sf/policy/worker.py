@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,12 +23,14 @@ from sf.model.acting import Acting, ActingHere, AnyActing
 from sf.model.compiled_acting import acting_of
 from sf.model.inference import Flat, inference_model
 from sf.policy.inference_batch import InferenceBatch
+from sf.policy.lessons import Lessons
 from sf.shared.counters import CounterRow
 from sf.shared.policy_view import widened
 from sf.shared.queues import StopRequested
 from sf.shared.recurrent_states import RecurrentStates
 from sf.shared.requests import PolicyChannel
 from sf.shared.rows import TurnMask, answered_fields
+from sf.shared.teaching import Teaching
 from sf.shared.weights import SharedWeights, SharedWeightsSpec
 from sf.system import gpu
 from sf.system.arrays import SharedArrays
@@ -53,6 +56,10 @@ class PolicyWorkerArgs:
     rows: SharedArrays  # of the slots
     channel: PolicyChannel
     counters: CounterRow
+    policy_id: int
+    teaching: Teaching | None  # where the run has teachers
+    teachers: Any  # `sf.evaluation.play.teachers.Teachers`, or None
+    num_actors: int  # of the run
 
 
 def policy_worker(reports: Reports, args: PolicyWorkerArgs) -> None:
@@ -124,6 +131,11 @@ class _Policy:
         self._rows = args.rows
         self._channel = args.channel
         self._of_waiting = {field.name: np.zeros((), field.dtype) for field in answered_fields()}
+        self._lessons: Lessons | None = None
+        if args.teaching is not None:
+            device = str(self._device)
+            teacher = args.teachers.here(args.num_actors, args.seed, device, args.bfloat16)
+            self._lessons = Lessons(teacher, args.teaching, args.policy_id, args.spec, args.rows, self._seed)
         self._turns = None
         if not self._model.state_size:
             self._turns = TurnMask.from_rows(args.rows, self._action_spec.num_continuous)
@@ -139,7 +151,10 @@ class _Policy:
         if len(slots):
             actors = self._rows["actor"][slots]  # [N]
             first = self._rows["first"][slots, rows]  # [N]
-            self._write(slots, rows, numbers, self._batch.decide(slots, rows, actors, numbers, first))
+            answers: Mapping[str, np.ndarray] = self._batch.decide(slots, rows, actors, numbers, first)
+            if self._lessons is not None:
+                answers = self._lessons.added_to(answers, slots, rows, actors, first)
+            self._write(slots, rows, numbers, answers)
 
     def _batch_of(self, args: PolicyWorkerArgs) -> InferenceBatch:
         """Returns the batch. On a CPU in synchronous mode nothing is compiled: a program is there at another time in

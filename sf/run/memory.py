@@ -23,6 +23,7 @@ from sf.shared.scheduled import Scheduled
 from sf.shared.seats import Seats
 from sf.shared.slots import SlotPool
 from sf.shared.task_table import TaskTable
+from sf.shared.teaching import Teaching
 from sf.shared.weights import SharedWeightsSpec
 from sf.storage.run_dir import RunDir
 from sf.system.arrays import Field, SharedArrays, private_arrays
@@ -53,6 +54,7 @@ class RunMemory:
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
     scheduled: Scheduled | None  # what `--anneal` changes
     levels: Levels | None  # that learners choose from
+    teaching: Teaching | None  # where the run has teachers
     tasks: TaskTable | None  # where the environment is several tasks
     found_tasks: FoundTasks | None  # of these, for the rollout workers
     evaluations: IndexQueue | None  # orders to the evaluator, where there is one
@@ -120,6 +122,7 @@ class RunMemory:
             if plan.schedules
             else None,
             levels=Levels.allocate(plan.levels, plan.num_policies) if plan.levels is not None else None,
+            teaching=_teaching(plan) if plan.teachers else None,
             found_tasks=found_tasks,
             tasks=TaskTable.allocate(list(plan.spec.tasks), plan.tasks_of_groups) if plan.spec.tasks else None,
             evaluations=PipeQueue(1) if plan.num_evaluators else None,
@@ -147,6 +150,12 @@ def rows_by_role(counts: Mapping[str, int]) -> dict[str, range]:
         rows[role] = range(first, first + count)
         first += count
     return rows
+
+
+def _teaching(plan: Plan) -> Teaching:
+    learner = plan.config.learner
+    assert learner.teaching_share is not None
+    return Teaching.allocate(plan.num_policies, learner.teaching_share, falls=learner.teacher_on.startswith("mix"))
 
 
 def _most_bytes_of_checkpoint(network: PolicyNetwork) -> int:

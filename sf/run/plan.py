@@ -69,6 +69,7 @@ class Plan:
     why_no_loops: str | None  # compiled ones that were asked for, as a clause
     schedules: tuple[Schedule, ...] = ()  # of --anneal
     levels: range | None = None  # that learners choose from
+    teachers: Sequence[Entrant] = ()
     place: Place = ALONE_HERE  # of this trainer among the ranks
 
     @property

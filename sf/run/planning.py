@@ -40,6 +40,7 @@ from sf.run.startup.describing import describe, said_where_slow
 from sf.run.startup.levels import levels_of_run, with_level_rows
 from sf.run.startup.pool import find_pool
 from sf.run.startup.schedules import evolved_options, require_schedules
+from sf.run.startup.teachers import find_teachers, with_teacher_rows
 from sf.run.tasks.groups import fewest_workers, require_tasks, tasks_of_groups
 from sf.storage.run_dir import RunDir
 from sf.system import gpu
@@ -97,6 +98,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     num_actors = num_workers * sampler.num_groups_per_worker * actors_per_group
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name).path
     entrants, pool_roles = find_pool(config, spec, [network.spec for network in networks], run_dir, teams)
+    teachers = find_teachers(config, [network.spec for network in networks], run_dir)
     plan = Plan(
         has_auto_sizes="auto" in (sampler.rollout, config.learner.batch_size),
         config=with_learning_rate(
@@ -133,6 +135,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         why_no_loops=_why_no_loops(config.model.compile, device),
         schedules=schedules,
         levels=levels_of_run(config, spec) if LEVEL in spec.optional_fields else None,
+        teachers=teachers,
         place=place,
     )
     if not sampler.async_rl:
@@ -162,7 +165,7 @@ def describe_networks(config: Config) -> DescribedNetworks:
     config = _with_clock_chosen(config, spec)
     if config.model.critic_clock:
         spec = with_clock(spec)
-    spec = with_intrinsic_rows(config, with_level_rows(config, spec))
+    spec = with_teacher_rows(config, with_intrinsic_rows(config, with_level_rows(config, spec)))
     spec, teams = _with_central_critic(config, spec)
     return DescribedNetworks(config, spec, teams, _networks(config, spec))
 

@@ -18,7 +18,7 @@ from sf.run.lifetime import Run
 from sf.run.plan import Plan
 from sf.run.planning import make_plan
 from sf.run.record_hooks import OnRecord
-from sf.run.startup import initial_weights
+from sf.run.startup import initial_weights, teachers
 from sf.storage.earlier_run import left_behind
 from sf.storage.run_log import RunLog
 from sf.storage.text_files import printable
@@ -81,6 +81,7 @@ def _train(rank: Joined, on_record: OnRecord | None) -> dict[str, Any]:
             if plan.place.saves:
                 initial_weights.write(plan, run_dir, initial)
             initial_weights.write_beginnings(plan, run_dir)
+            teachers.keep(plan.teachers, run_dir.path)
             record_start(run_dir)
             resumed_steps = [env_steps or 0 for env_steps in saved_steps]
 

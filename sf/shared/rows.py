@@ -21,6 +21,7 @@ import numpy as np
 
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.spaces.actions import ACTION_MASK
+from sf.shared.teaching import PARAMS
 from sf.system.arrays import Field, SharedArrays
 
 OBS = "obs/"  # prefix of the observation fields
@@ -86,6 +87,13 @@ FIELDS = [
     StepField("valid", np.bool_, Writer.ROLLOUT),
     StepField("level", np.int32, Writer.ROLLOUT, is_optional=True),
     StepField("intrinsic_advantage", np.float32, Writer.LEARNER, is_optional=True),
+    StepField(
+        PARAMS,
+        np.float32,
+        Writer.POLICY,
+        shape=lambda action: (sum(action.discrete_sizes) + 2 * action.num_continuous,),
+        is_optional=True,
+    ),
 ]
 
 
@@ -108,9 +116,9 @@ def answered_fields() -> list[StepField]:
     return [field for field in FIELDS if field.answer is not None]
 
 
-def policy_fields() -> list[StepField]:
-    """Returns the fields of a step that a policy worker writes."""
-    return [field for field in FIELDS if field.writer is Writer.POLICY]
+def policy_fields(spec: EnvSpec) -> list[StepField]:
+    """Returns the fields of a step that a policy worker writes in a run of these spaces."""
+    return [field for field in step_fields(spec) if field.writer is Writer.POLICY]
 
 
 def _obs_field(key: str, box: gym.spaces.Box, is_for_critic: bool) -> StepField:

@@ -1,9 +1,11 @@
+import math
+
 import pytest
 import torch
-from torch.distributions import Categorical, Normal
+from torch.distributions import Categorical, Normal, kl_divergence
 
 from sf.envs.spaces.actions import ActionSpec
-from sf.model.distributions import ActionDistribution
+from sf.model.distributions import IMPOSSIBLE, ActionDistribution
 
 SPECS = [
     ActionSpec((3,), 0),
@@ -97,3 +99,21 @@ def test_a_distribution_made_in_inference_mode_leaves_nothing_that_breaks_traini
         ActionDistribution(spec, params).sample()
     ActionDistribution(spec, params.requires_grad_()).entropy().sum().backward()
     assert params.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_divergence_from_another_one_is_as_in_torch_distributions(spec):
+    torch.manual_seed(0)
+    params, other = random_params(spec, 5), random_params(spec, 5)
+    (heads, normal), (other_heads, other_normal) = torch_heads(spec, params), torch_heads(spec, other)
+    expected = sum((kl_divergence(*pair) for pair in zip(other_heads, heads, strict=True)), torch.zeros(5))
+    expected = expected + kl_divergence(other_normal, normal).sum(-1)
+    torch.testing.assert_close(ActionDistribution(spec, params).divergence_from(other), expected)
+
+
+def test_the_divergence_is_finite_where_a_choice_is_impossible_in_either():
+    spec = ActionSpec((3,), 0)
+    first, rest = torch.tensor([0.0, IMPOSSIBLE, IMPOSSIBLE]), torch.tensor([IMPOSSIBLE, 0.0, 0.0])
+    assert ActionDistribution(spec, first).divergence_from(rest) == pytest.approx(math.log(1e9))
+    certain = ActionDistribution(spec, torch.zeros(3)).divergence_from(first)
+    assert certain == pytest.approx(math.log(3))

@@ -25,3 +25,8 @@ class Corridor(gym.Env):
 
     def _obs(self):
         return np.eye(LENGTH + 1, dtype=np.float32)[self._at]
+
+
+def go_right(obs):
+    """A player that knows the way."""
+    return 1

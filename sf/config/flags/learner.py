@@ -107,6 +107,20 @@ class LearnerConfig:
     the run is for doing it well. A run without an end has none of it, nor one where exploration_loss_coeff is 0 or
     exploration_loss_coeff_final says how it changes."""
 
+    teacher: tuple[str, ...] = ()
+    """Players that the policy is to imitate at first (kickstarting): a run, a checkpoint, zoo/NAME, self (the policy
+    that --init_from begins with), module:Name or openspiel:BOT. Of several, each teaches its share of the environments.
+    See docs/teachers.md."""
+
+    teacher_coeff: float = 1.0
+    """Weight of the divergence from the teacher. It falls to 0 in the first half of a run that ends by steps or
+    seconds, unless --anneal names it. Until then kl_adaptive leaves the learning rate as it is: the policy is to move
+    far."""
+
+    teacher_on: str = "student"
+    """Who acts while there is a teacher. student: the policy itself. teacher: the teacher. mix:P: the teacher in a
+    share P of the trajectories, which falls with teacher_coeff."""
+
     intrinsic: str = "none"
     """A reward for what the policy has not seen before, beside that of the environment. rnd: the error in predicting a
     random network (Burda et al. 2018). count: 1 / sqrt(how often the same observation was seen), where it comes again.
@@ -203,6 +217,7 @@ class LearnerConfig:
         "value_loss_coeff",
         "exploration_loss_coeff",
         "intrinsic_coeff",
+        "teacher_coeff",
         "learning_rate",
     )
     """Fields that --anneal may change."""
@@ -216,7 +231,11 @@ class LearnerConfig:
             "data, so take 2 epochs or more, or leave it out",
         )
         require_range(self, "gamma", "gae_lambda", "lr_adaptive_advantage_share", least=0, most=1)
-        require_range(self, "intrinsic_coeff", least=0)
+        require_range(self, "intrinsic_coeff", "teacher_coeff", least=0)
+        require(
+            self.teaching_share is not None,
+            f"teacher_on is {self.teacher_on!r}: it may be student, teacher, or mix:P with a share P from 0 to 1",
+        )
         require_range(self, "intrinsic_gamma", least=0, below=1)
         require_range(self, "trajectory_priority", "trajectory_priority_beta", least=0, most=1)
         require_range(self, "adam_beta1", "adam_beta2", "lr_adaptive_max_hold", least=0, below=1)
@@ -245,6 +264,17 @@ class LearnerConfig:
             self.lr_adaptive_max == "auto" or self.lr_adaptive_min <= self.lr_adaptive_max,
             f"lr_adaptive_min is {self.lr_adaptive_min}: it must not exceed lr_adaptive_max {self.lr_adaptive_max}",
         )
+
+    @property
+    def teaching_share(self) -> float | None:
+        """Returns the share of the trajectories in which a teacher acts at first; None: `teacher_on` is wrong."""
+        name, _, share = self.teacher_on.partition(":")
+        if not share:
+            return {"student": 0.0, "teacher": 1.0}.get(name)
+        try:
+            return float(share) if name == "mix" and 0.0 <= float(share) <= 1.0 else None
+        except ValueError:
+            return None
 
     @property
     def steps_per_iteration(self) -> int:

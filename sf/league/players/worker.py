@@ -94,7 +94,7 @@ class _Players:
         self._seated: dict[int, _Seated] = {}  # by seat
         self._of_snapshots: dict[int, tuple[Any, AnyActing]] = {}  # by seat: the network, and how it acts
         self._turn_mask = TurnMask.from_rows(args.rows)
-        self._written = policy_fields()
+        self._written = policy_fields(args.spec)
         self._obs = args.rows.named(OBS)  # [num_slots, T+1, ...]
         self._keys = policy_keys(args.spec)
 

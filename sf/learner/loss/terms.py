@@ -5,10 +5,11 @@ from __future__ import annotations
 from sf.config import LearnerConfig
 from sf.learner.loss.entropy_term import ENTROPY
 from sf.learner.loss.policy_term import POLICY
+from sf.learner.loss.teacher_term import TEACHER
 from sf.learner.loss.term import LossTerm
 from sf.learner.loss.value_term import VALUE
 
-TERMS = [POLICY, VALUE, ENTROPY]
+TERMS = [POLICY, VALUE, ENTROPY, TEACHER]
 
 # Metrics of all samples, beside those of the terms.
 OF_SAMPLES = (

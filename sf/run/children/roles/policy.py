@@ -5,6 +5,7 @@ from __future__ import annotations
 from sf.policy.worker import PolicyWorkerArgs, policy_worker
 from sf.run.children.roles.role import Role, Start
 from sf.run.children.servers import NETWORKS
+from sf.run.startup.teachers import keep
 
 
 def _policy_arguments(start: Start) -> PolicyWorkerArgs:
@@ -25,6 +26,10 @@ def _policy_arguments(start: Start) -> PolicyWorkerArgs:
         rows=memory.pool.arrays,
         channel=memory.channels.of_policy_worker(idx),
         counters=memory.counter_row("policy", idx),
+        policy_id=policy_id,
+        teaching=memory.teaching,
+        teachers=keep(plan.teachers, memory.run_dir.path) if plan.teachers else None,
+        num_actors=plan.num_actors,
     )
 
 

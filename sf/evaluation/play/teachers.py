@@ -1,0 +1,106 @@
+"""Players that say what they would do, for a policy that learns from them (`--teacher`).
+
+What a teacher says is a row of parameters of the policy's distribution over actions (`sf.model.distributions`). Of a
+player without probabilities, the action that it would take has all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from sf.envs.added.clock import CLOCK
+from sf.envs.spaces.actions import ActionSpec
+from sf.evaluation.play.opponents import Opponent
+from sf.evaluation.play.player import Obs
+from sf.evaluation.play.torch_policy import TorchPolicy
+from sf.model.distributions import IMPOSSIBLE
+from sf.storage import checkpoint
+
+
+class Teacher(Protocol):
+    """Answers for N actors, each with a memory of its own where the teacher has one."""
+
+    def params(self, obs: Obs, first: np.ndarray, who: np.ndarray) -> np.ndarray:
+        """Returns parameters [M, P] float32 for M of the actors. first: [M] bool, whether an episode begins. who: [M]
+        positions of the actors."""
+        ...
+
+
+@dataclass(frozen=True)
+class Teachers:
+    """Describes the teachers of a run to another process. each: the file of a policy, or another player."""
+
+    each: Sequence[Path | Opponent]
+
+    def here(self, num_actors: int, seed: int, device: str, bfloat16: bool) -> Teacher:
+        """Returns all of them as one: actor n has the one with number n modulo their number."""
+        made: list[Teacher] = []
+        for number, source in enumerate(self.each):
+            if isinstance(source, Opponent):
+                made.append(_Scripted(source, num_actors, seed + number))
+            else:
+                precision = "bfloat16" if bfloat16 else "float32"
+                made.append(
+                    _Trained(TorchPolicy(checkpoint.load(source), str(source), device, 0, precision), num_actors)
+                )
+        return made[0] if len(made) == 1 else _InTurn(made)
+
+
+class _Trained:
+    """A policy."""
+
+    def __init__(self, policy: TorchPolicy, num_actors: int) -> None:
+        self._policy = policy
+        self._keys = list(policy.flat_obs_space)
+        self._state = torch.zeros(num_actors, policy.network.state_size, device=policy.device)
+
+    def params(self, obs: Obs, first: np.ndarray, who: np.ndarray) -> np.ndarray:
+        device = self._policy.device
+        idxs = torch.from_numpy(who).to(device)
+        seen = {key: torch.from_numpy(obs[key]).to(device) for key in self._keys}
+        if self._policy.config.model.critic_clock is True:  # no value is wanted
+            seen[CLOCK] = torch.zeros(len(who), 1, device=device)
+        with torch.inference_mode():
+            out = self._policy.network.step(seen, self._state[idxs], torch.from_numpy(first).to(device))
+            self._state[idxs] = out.state
+            found: np.ndarray = out.params.float().cpu().numpy()
+        return found
+
+
+class _Scripted:
+    """A player that has actions alone, all of them choices."""
+
+    def __init__(self, opponent: Opponent, num_actors: int, seed: int) -> None:
+        self._actors = opponent.player().actors(num_actors, seed)
+        self._sizes = ActionSpec.of(opponent.action_space).discrete_sizes
+
+    def params(self, obs: Obs, first: np.ndarray, who: np.ndarray) -> np.ndarray:
+        discrete = self._actors.act(obs, first, who).discrete
+        found = np.full((len(who), sum(self._sizes)), IMPOSSIBLE, np.float32)
+        starts = np.cumsum([0, *self._sizes[:-1]])
+        np.put_along_axis(found, discrete + starts, 0.0, axis=1)
+        return found
+
+
+class _InTurn:
+    """Several teachers, each of some actors."""
+
+    def __init__(self, teachers: Sequence[Teacher]) -> None:
+        self._teachers = teachers
+
+    def params(self, obs: Obs, first: np.ndarray, who: np.ndarray) -> np.ndarray:
+        found: np.ndarray | None = None
+        for number, teacher in enumerate(self._teachers):
+            own = np.flatnonzero(who % len(self._teachers) == number)
+            if len(own):
+                said = teacher.params({key: rows[own] for key, rows in obs.items()}, first[own], who[own])
+                found = np.zeros((len(who), said.shape[1]), np.float32) if found is None else found
+                found[own] = said
+        assert found is not None
+        return found

@@ -1,0 +1,41 @@
+"""Students learn from teachers what they would not find by themselves, and go on when these are gone."""
+
+import json
+import shutil
+
+from runs import train_here
+
+FLAGS = ["--num_envs_per_worker", "8", "--batch_size", "128", "--num_epochs", "2", "--num_batches_per_epoch", "2"]
+FLAGS += [
+    "--learning_rate",
+    "0.003",
+    "--lr_schedule",
+    "constant",
+    "--exploration_loss_coeff",
+    "0.01",
+    "--stats_avg",
+    "50",
+]
+
+
+def last_with(run, name):
+    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [record[name] for record in records if name in record][-1]
+
+
+def test_a_policy_learns_from_a_function_and_a_smaller_one_from_that_policy(tmp_path):
+    end = ["--train_for_env_steps", "20000"]
+    teacher, student = tmp_path / "taught", tmp_path / "student"
+    flags = [*FLAGS, "--experiment", "taught", "--teacher", "corridor_env:go_right", *end]
+    assert train_here(tmp_path, *flags, env="corridor_env:Corridor")["mean_return"] > 0.8
+    flags = [*FLAGS, "--experiment", "student", "--teacher", str(teacher), "--teacher_on", "mix:0.5"]
+    flags += ["--anneal", "teacher_coeff=1:0@14000"]
+    train_here(
+        tmp_path, *flags, "--encoder_mlp_layers", "8", "--train_for_env_steps", "7000", env="corridor_env:Corridor"
+    )
+    assert last_with(student, "train/teacher_kl") < 0.5
+    assert last_with(student, "train/annealed/teacher_coeff") < 0.9
+    shutil.rmtree(teacher)
+    summary = train_here(tmp_path, *flags, "--encoder_mlp_layers", "8", *end, env="corridor_env:Corridor")
+    assert summary["mean_return"] > 0.8
+    assert last_with(student, "train/annealed/teacher_coeff") == 0.0
