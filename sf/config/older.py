@@ -13,6 +13,7 @@ BEFORE_THE_FLAG: Mapping[str, Any] = {
     "critic_clock": False,
     "critic": "own",
     "critic_obs": (),
+    "teacher_obs": (),
     "mixer": "none",
     "layer_norm": False,
     "core_skip": False,

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from sf.config import ModelConfig
+from sf.config.flags.model import is_hidden
 from sf.envs.added.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import MASKS, ActionSpec
@@ -76,6 +77,8 @@ class ActorCritic(nn.Module):
             boxes.pop(CLOCK, None)
         if not config.show_task:
             boxes.pop(TASK, None)
+        for key in [key for key in boxes if is_hidden(key, config.teacher_obs)]:
+            boxes.pop(key)
         private = {key: boxes.pop(key) for key in private_keys(config, list(boxes))}
         _require_something_to_see(obs_space, boxes)
         encoders = encoder_names(config.encoder, boxes, config.any_planes, config.float_planes)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from sf.config import ModelConfig
-from sf.config.flags.model import is_for_critic
+from sf.config.flags.model import is_hidden
 from sf.envs.added.central_state import StateShare
 from sf.envs.added.clock import CENTRAL_STATE
 from sf.model.encoders.choice import NOT_NORMALISED, encoder_names
@@ -30,7 +30,7 @@ CENTRAL_PARTS = ("central_critic.", "mixer.")
 
 def private_keys(config: ModelConfig, keys: Iterable[str]) -> list[str]:
     """Returns the keys of an observation that the critic alone sees, but for the clock."""
-    return [key for key in keys if key == CENTRAL_STATE or is_for_critic(key, config.critic_obs)]
+    return [key for key in keys if key == CENTRAL_STATE or is_hidden(key, config.critic_obs)]
 
 
 def is_present(obs: Mapping[str, Tensor], keys: Iterable[str]) -> Tensor:

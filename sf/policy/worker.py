@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import torch
 
 from sf.config import ModelConfig
+from sf.config.flags.model import is_hidden
 from sf.envs import ActionSpec, EnvSpec
 from sf.model.acting import Acting, ActingHere, AnyActing
 from sf.model.compiled_acting import acting_of
@@ -164,6 +166,9 @@ class _Policy:
         seen = args.spec
         if args.model.has_central_critic:
             seen = replace(seen, obs_space=seen.actor_obs_space)
+        else:
+            shown = {key: box for key, box in seen.obs_space.items() if not is_hidden(key, args.model.teacher_obs)}
+            seen = replace(seen, obs_space=gym.spaces.Dict(shown))
         if is_on_host and not args.synchronous:
             acting = acting_of(self._model, args.model, seen, args.bfloat16, device)
         max_actors = args.channel.num_groups * args.channel.actors_per_group

@@ -14,7 +14,7 @@ import torch
 
 from sf.config import Config
 from sf.config.auto_values import with_learning_rate, with_sizes
-from sf.config.flags.model import is_for_critic
+from sf.config.flags.model import is_hidden
 from sf.config.roles import kinds_played, roles_of
 from sf.config.schedules import Schedule, parse
 from sf.envs import ActionSpec, EnvOptions, EnvSpec
@@ -189,19 +189,12 @@ def _with_central_critic(config: Config, spec: EnvSpec) -> tuple[EnvSpec, tuple[
     Raises UsageError where there is no such thing to see.
     """
     model, env = config.model, config.run.env
+    spec = _with_hidden_obs(config, spec)
     if not model.has_central_critic:
         return spec, ()
     if model.model != MODEL:
         flag = "critic_obs" if model.critic == "own" else "critic"
         raise UsageError(f"the model {model.model} has no critic that sees more than the policy: leave {flag} out")
-    for pattern in model.critic_obs:
-        if not any(is_for_critic(key, (pattern,)) for key in spec.obs_space if key != ACTION_MASK):
-            raise UsageError(
-                f"critic_obs has {pattern!r}, and no observation of {env} is called so (it has "
-                f"{', '.join(key for key in spec.obs_space if key not in spec.for_critic)}): name one of them"
-            )
-    private = tuple(key for key in spec.obs_space if is_for_critic(key, model.critic_obs) and key != ACTION_MASK)
-    spec = replace(spec, for_critic=(*spec.for_critic, *private))
     if model.critic == "own" and model.mixer == "none":
         return spec, ()
     if model.critic == "state":
@@ -222,6 +215,24 @@ def _with_central_critic(config: Config, spec: EnvSpec) -> tuple[EnvSpec, tuple[
             "by one: leave one of the two out"
         )
     return spec, spec.teams or (0,) * spec.num_agents
+
+
+def _with_hidden_obs(config: Config, spec: EnvSpec) -> EnvSpec:
+    """Returns the spec with what the policy does not see. Raises UsageError for patterns of no observation."""
+    model, env = config.model, config.run.env
+    if model.teacher_obs and not config.learner.teacher:
+        raise UsageError("teacher_obs is for what a teacher alone sees: name one with --teacher, or leave it out")
+    if model.teacher_obs and model.model != MODEL:
+        raise UsageError(f"teacher_obs is given, but the model {model.model} does not support it: leave it out")
+    for pattern in model.hidden_obs:
+        if not any(is_hidden(key, (pattern,)) for key in spec.obs_space if key != ACTION_MASK):
+            flag = "critic_obs" if pattern in model.critic_obs else "teacher_obs"
+            raise UsageError(
+                f"{flag} has {pattern!r}, and no observation of {env} is called so (it has "
+                f"{', '.join(key for key in spec.obs_space if key not in spec.for_critic)}): name one of them"
+            )
+    hidden = tuple(key for key in spec.obs_space if is_hidden(key, model.hidden_obs) and key != ACTION_MASK)
+    return replace(spec, for_critic=(*spec.for_critic, *hidden))
 
 
 def _networks(config: Config, spec: EnvSpec) -> list[PolicyNetwork]:

@@ -121,8 +121,8 @@ def policy_fields(spec: EnvSpec) -> list[StepField]:
     return [field for field in step_fields(spec) if field.writer is Writer.POLICY]
 
 
-def _obs_field(key: str, box: gym.spaces.Box, is_for_critic: bool) -> StepField:
-    reader = Reader.CRITIC if is_for_critic else Reader.POLICY
+def _obs_field(key: str, box: gym.spaces.Box, is_hidden: bool) -> StepField:
+    reader = Reader.CRITIC if is_hidden else Reader.POLICY
     return StepField(OBS + key, box.dtype, Writer.ROLLOUT, reader, lambda action: box.shape, has_next=True)
 
 

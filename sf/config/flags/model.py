@@ -13,9 +13,9 @@ from sf.envs.field_types import check_fields, require
 _WIDEST = 1_000_000  # beyond all memory: sizes of its products are still numbers of 64 bits
 
 
-def is_for_critic(key: str, critic_obs: Sequence[str]) -> bool:
-    """Returns whether an observation is one of those that the flag `critic_obs` keeps from the policy."""
-    return any(fnmatch.fnmatchcase(key, pattern) for pattern in critic_obs)
+def is_hidden(key: str, patterns: Sequence[str]) -> bool:
+    """Returns whether an observation is one of those that `critic_obs` or `teacher_obs` keep from the policy."""
+    return any(fnmatch.fnmatchcase(key, pattern) for pattern in patterns)
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,9 @@ class ModelConfig:
     critic_obs: tuple[str, ...] = ()
     """Keys of a Dict observation that the critic alone sees, as patterns such as privileged_* (asymmetric actor-critic,
     Pinto et al. 2018)."""
+
+    teacher_obs: tuple[str, ...] = ()
+    """Keys of a Dict observation that the teacher alone sees (--teacher), as patterns such as privileged_*."""
 
     critic_clock: bool | Literal["auto"] = "auto"
     """Show the critic, but not the actor, how many steps the episode has lasted: of a task with a time limit of its own
@@ -168,11 +171,16 @@ class ModelConfig:
             f"normalize_returns_by is {self.normalize_returns_by}: it needs --normalize_returns true",
         )
         require(
-            all(self.critic_obs),
-            "critic_obs has an empty pattern: name keys of the observation, for example privileged_*",
+            all(self.hidden_obs),
+            "critic_obs or teacher_obs has an empty pattern: name keys of the observation, for example privileged_*",
         )
         require_range(self, "rnn_size", least=1, most=_WIDEST)
         require_range(self, "initial_stddev", above=0)
+
+    @property
+    def hidden_obs(self) -> tuple[str, ...]:
+        """Returns the patterns of observations that the policy never sees."""
+        return (*self.critic_obs, *self.teacher_obs)
 
     @property
     def has_central_critic(self) -> bool:

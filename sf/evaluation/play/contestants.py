@@ -131,11 +131,12 @@ def require_spaces(
     for idx, (name, each) in enumerate(players.items()):
         if isinstance(each, Opponent) or "obs_space" not in each.state:  # an older checkpoint does not say
             continue
-        critic_obs = each.state["config"].get("critic_obs", ())
+        flags = each.state["config"]
+        hidden = (*flags.get("critic_obs", ()), *flags.get("teacher_obs", ()))
         obs_space, action_space = spaces_of(each, name)
-        theirs = layouts(ObsWriter(name, without(obs_space, critic_obs)).space, action_space)
+        theirs = layouts(ObsWriter(name, without(obs_space, hidden)).space, action_space)
         for played in (spec, spec_of_kinds(env, spec, kinds_played(roles, spec, idx), options)):
-            own = layouts(cast("gym.spaces.Dict", without(played.obs_space, critic_obs)), played.action_space)
+            own = layouts(cast("gym.spaces.Dict", without(played.obs_space, hidden)), played.action_space)
             if theirs == own:
                 break
         else:

@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 
-from sf.config.flags.model import is_for_critic
+from sf.config.flags.model import is_hidden
 from sf.envs.added.clock import CLOCK
 from sf.envs.errors import UsageError
 from sf.evaluation.play.named_checkpoint import config_of, spaces_of
@@ -47,7 +47,7 @@ class TorchPolicy(Policy):
         model = self.config.model
         obs_space, action_space = spaces_of(saved, name)
         super().__init__(
-            name, self.config.run.env, saved.state["env_steps"], without(obs_space, model.critic_obs), action_space
+            name, self.config.run.env, saved.state["env_steps"], without(obs_space, model.hidden_obs), action_space
         )
         self.device = torch.device(device)
         weights = saved.weights
@@ -66,7 +66,7 @@ class TorchPolicy(Policy):
         self._actors = self.actors(1, seed)
 
     def sees(self, key: str) -> bool:
-        return super().sees(key) and not is_for_critic(key, self.config.model.critic_obs)
+        return super().sees(key) and not is_hidden(key, self.config.model.hidden_obs)
 
     def make_env(self) -> gym.Env:
         return SingleEnv(self.env_id, self.config.evaluated_environment)
@@ -102,12 +102,12 @@ class TorchPolicy(Policy):
         return actions.discrete[0], actions.continuous[0]
 
 
-def without(space: gym.Space, critic_obs: Sequence[str], path: str = "") -> gym.Space:
-    """Returns the observation space of an environment without what the critic alone sees."""
-    if not critic_obs or not isinstance(space, gym.spaces.Dict):
+def without(space: gym.Space, hidden: Sequence[str], path: str = "") -> gym.Space:
+    """Returns the observation space of an environment without what these patterns keep from the policy."""
+    if not hidden or not isinstance(space, gym.spaces.Dict):
         return space
-    seen = {key: child for key, child in space.items() if not is_for_critic(f"{path}{key}", critic_obs)}
-    return gym.spaces.Dict({key: without(child, critic_obs, f"{path}{key}/") for key, child in seen.items()})
+    seen = {key: child for key, child in space.items() if not is_hidden(f"{path}{key}", hidden)}
+    return gym.spaces.Dict({key: without(child, hidden, f"{path}{key}/") for key, child in seen.items()})
 
 
 class NetworkActors:

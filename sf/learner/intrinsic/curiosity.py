@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from sf.config import Config
+from sf.config.flags.model import is_hidden
 from sf.envs.added.clock import ADDED_FOR_CRITIC
 from sf.envs.spaces.actions import MASKS
 from sf.learner.batches.batch import Batch
@@ -44,7 +45,10 @@ class Curiosity(nn.Module):
         the intrinsic reward cannot be made."""
         super().__init__()
         left_out = {*MASKS, *ADDED_FOR_CRITIC}
-        seen = gym.spaces.Dict({key: box for key, box in obs_space.items() if key not in left_out})
+        hidden = config.model.hidden_obs
+        seen = gym.spaces.Dict(
+            {key: box for key, box in obs_space.items() if key not in left_out and not is_hidden(key, hidden)}
+        )
         self._keys, self._config, self._bfloat16 = list(seen), config.learner, bfloat16
         self.reward = make_intrinsic_reward(config.learner.intrinsic, seen, config.model)
         self.critic = _Critic(seen, config)

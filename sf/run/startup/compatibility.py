@@ -30,6 +30,7 @@ _OF_THE_FUNCTION = (
     "critic_clock_residual",
     "critic",
     "critic_obs",
+    "teacher_obs",
     "mixer",
     "normalize_input",
     "normalize_returns",
