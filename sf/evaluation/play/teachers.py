@@ -45,10 +45,9 @@ class Teachers:
             if isinstance(source, Opponent):
                 made.append(_Scripted(source, num_actors, seed + number))
             else:
-                precision = "bfloat16" if bfloat16 else "float32"
-                made.append(
-                    _Trained(TorchPolicy(checkpoint.load(source), str(source), device, 0, precision), num_actors)
-                )
+                saved, name = checkpoint.load(source), str(source)
+                policy = TorchPolicy(saved, name, device, precision="bfloat16" if bfloat16 else "float32")
+                made.append(_Trained(policy, num_actors))
         return made[0] if len(made) == 1 else _InTurn(made)
 
 

@@ -24,8 +24,9 @@ from sf.storage.run_dir import RunDir
 from sf.storage.text_files import append_whole, open_to_append, printable
 
 _OF_POLICY = re.compile(r"(policy_\d+)/(.+)")
-# Environments' own, evaluations, players, videos, values of --anneal.
-_KEPT_GROUPS = ("stats/", "eval/", "league/", "video", "annealed/")
+_OF_FEATURES = ("annealed/", "levels/", "intrinsic/")  # groups of metrics of the learner that some runs have
+# Environments' own, evaluations, players, videos.
+_KEPT_GROUPS = ("stats/", "eval/", "league/", "video", *_OF_FEATURES)
 
 TAGS = {
     "mean_return": "return/mean",
@@ -54,6 +55,7 @@ TAGS = {
     "train/loss": "losses/total",
     "train/policy_loss": "losses/policy",
     "train/value_loss": "losses/value",
+    "train/teacher_kl": "losses/teacher_kl",
     "train/entropy": "policy/entropy",
     "train/approx_kl": "policy/approx_kl",
     "train/ratio_mean": "policy/ratio_mean",
@@ -100,7 +102,9 @@ def tag(name: str) -> str:
         return f"{of_policy[1]}/{tag(of_policy[2])}"
     if name in TAGS:
         return TAGS[name]
-    name = name.removeprefix("train/") if name.startswith("train/annealed/") else name
+    of_learner = name.removeprefix("train/")
+    if of_learner.startswith(_OF_FEATURES):
+        return of_learner
     return name if name.startswith(_KEPT_GROUPS) else f"other/{name}"
 
 
