@@ -36,7 +36,7 @@ def test_a_policy_learns_from_a_function_and_a_smaller_one_from_that_policy(tmp_
     train_here(
         tmp_path, *flags, "--encoder_mlp_layers", "8", "--train_for_env_steps", "7000", env="corridor_env:Corridor"
     )
-    assert last_with(student, "train/teacher_kl") < 0.5
+    assert last_with(student, "train/teacher/kl") < 0.5
     assert last_with(student, "train/annealed/teacher_coeff") < 0.9
     shutil.rmtree(teacher)
     summary = train_here(tmp_path, *flags, "--encoder_mlp_layers", "8", *end, env="corridor_env:Corridor")

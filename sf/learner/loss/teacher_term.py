@@ -17,7 +17,7 @@ def _compute(samples: Samples) -> tuple[Tensor, dict[str, Tensor]]:
 TEACHER = LossTerm(
     "teacher",
     _compute,
-    metrics={"teacher_kl": total("value")},  # KL(teacher, policy), in nats
+    metrics={"teacher/kl": total("value")},  # KL(teacher, policy), in nats
     coefficient="teacher_coeff",
     fields=(PARAMS,),
     exists=lambda config: bool(config.teacher),

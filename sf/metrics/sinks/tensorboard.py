@@ -24,7 +24,7 @@ from sf.storage.run_dir import RunDir
 from sf.storage.text_files import append_whole, open_to_append, printable
 
 _OF_POLICY = re.compile(r"(policy_\d+)/(.+)")
-_OF_FEATURES = ("annealed/", "levels/", "intrinsic/")  # groups of metrics of the learner that some runs have
+_OF_FEATURES = ("annealed/", "levels/", "intrinsic/", "teacher/")  # groups of metrics of the learner that some runs have
 # Environments' own, evaluations, players, videos.
 _KEPT_GROUPS = ("stats/", "eval/", "league/", "video", *_OF_FEATURES)
 
@@ -55,7 +55,6 @@ TAGS = {
     "train/loss": "losses/total",
     "train/policy_loss": "losses/policy",
     "train/value_loss": "losses/value",
-    "train/teacher_kl": "losses/teacher_kl",
     "train/entropy": "policy/entropy",
     "train/approx_kl": "policy/approx_kl",
     "train/ratio_mean": "policy/ratio_mean",
