@@ -112,7 +112,7 @@ class Updater:
         )
         self._curiosity: Curiosity | None = None
         if self._config.intrinsic != NONE:
-            self._curiosity = Curiosity(config, obs_space, bfloat16, ranks).to(device)
+            self._curiosity = Curiosity(config, obs_space, bfloat16, device, ranks)
         self.version = 1
         self._oldest_version = 0  # that is trained on
         self.skipped = SkippedUpdates(device)
@@ -212,6 +212,7 @@ class Updater:
         workers = self._optimizer_step.workers
         return {
             **{name: value for name, value in self._scheduled.items() if name == "exploration_loss_coeff"},
+            **({"teacher/coeff": self.config_now.teacher_coeff} if self._config.teacher else {}),
             "learning_rate": self._learning_rate.now,
             "policy_version": float(self.version),
             "skipped_updates": float(self.skipped.total),

@@ -6,7 +6,7 @@ the policy sees, and have no memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 import gymnasium as gym
@@ -28,6 +28,7 @@ from sf.ranks.ranks import ALONE, Ranks
 
 _SHARE = 0.25  # of the samples that are learned from: more would learn faster than the policy explores
 _LEARNING_RATE = 3e-4
+_MOST_AT_ONCE = 2048  # observations
 _PREFIX = "intrinsic/"  # before the names of tensors in a checkpoint
 
 
@@ -39,10 +40,15 @@ class Curiosity(nn.Module):
     """
 
     def __init__(
-        self, config: Config, obs_space: gym.spaces.Dict, bfloat16: bool = False, ranks: Ranks = ALONE
+        self,
+        config: Config,
+        obs_space: gym.spaces.Dict,
+        bfloat16: bool = False,
+        device: torch.device | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
-        """obs_space: of the policy's rows. bfloat16: what the products of both networks are in. Raises UsageError where
-        the intrinsic reward cannot be made."""
+        """obs_space: of the policy's rows. bfloat16: what the products of both networks are in. device: where they are;
+        None: the present one. Raises UsageError where the intrinsic reward cannot be made."""
         super().__init__()
         left_out = {*MASKS, *ADDED_FOR_CRITIC}
         hidden = config.model.hidden_obs
@@ -52,6 +58,7 @@ class Curiosity(nn.Module):
         self._keys, self._config, self._bfloat16 = list(seen), config.learner, bfloat16
         self.reward = make_intrinsic_reward(config.learner.intrinsic, seen, config.model)
         self.critic = _Critic(seen, config)
+        self.to(device)
         for part in self.modules():
             if isinstance(part, RunningMoments):
                 part.ranks = ranks
@@ -72,8 +79,8 @@ class Curiosity(nn.Module):
             if isinstance(part, Features):
                 part.update({key: batch.obs[key][:-1] for key in self._keys}, batch.valid)
         with self._autocast(batch):
-            bonus = self.reward.bonus({key: batch.obs[key][1:].flatten(0, 1) for key in self._keys}).view(shape)
-            value = self.critic({key: batch.obs[key].flatten(0, 1) for key in self._keys}).view(shape[0] + 1, shape[1])
+            bonus = self._of_rows(self.reward.bonus, batch, slice(1, None)).view(shape)
+            value = self._of_rows(self.critic, batch, slice(None)).view(shape[0] + 1, shape[1])
         self._bonus = torch.where(batch.valid, bonus.float(), 0.0)
         scale = self.critic.value_norm.scale()
         discount = torch.full(shape, self._config.intrinsic_gamma, device=value.device)
@@ -107,6 +114,11 @@ class Curiosity(nn.Module):
             "intrinsic/loss": torch.stack(losses).mean(),
             "intrinsic/left_share": after / used.clamp(min=1e-12),
         }
+
+    def _of_rows(self, function: Callable[[Mapping[str, Tensor]], Tensor], batch: Batch, rows: slice) -> Tensor:
+        """Returns what a function of observations {key: [N, ...]} makes of some rows, [N], part by part."""
+        flat = {key: batch.obs[key][rows].flatten(0, 1).split(_MOST_AT_ONCE) for key in self._keys}
+        return torch.cat([function(dict(zip(flat, part, strict=True))) for part in zip(*flat.values(), strict=True)])
 
     def _minibatches(self, valid: Tensor) -> Iterator[Tensor]:
         """Yields indices of steps among T x B, drawn with replacement. All ranks have as many."""

@@ -24,7 +24,12 @@ from sf.storage.run_dir import RunDir
 from sf.storage.text_files import append_whole, open_to_append, printable
 
 _OF_POLICY = re.compile(r"(policy_\d+)/(.+)")
-_OF_FEATURES = ("annealed/", "levels/", "intrinsic/", "teacher/")  # groups of metrics of the learner that some runs have
+_OF_FEATURES = (
+    "annealed/",
+    "levels/",
+    "intrinsic/",
+    "teacher/",
+)  # groups of metrics of the learner that some runs have
 # Environments' own, evaluations, players, videos.
 _KEPT_GROUPS = ("stats/", "eval/", "league/", "video", *_OF_FEATURES)
 

@@ -70,7 +70,7 @@ def keep(found: Sequence[Checkpoint | Opponent], run_dir: Path) -> Teachers:
             continue
         path = kept_at(run_dir, number)
         if not path.is_file():
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             checkpoint.write(path, teacher)
         each.append(path)
     return Teachers(each)
