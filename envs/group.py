@@ -67,7 +67,7 @@ class EnvSpec:
     own_spaces: tuple[tuple[gym.Space, gym.Space], ...] = field(default=(), compare=False)
     # Several environments that one policy is trained on, by name, and how much of a run each gets: `sf.envs.tasks`.
     tasks: Mapping[str, float] = field(default_factory=dict, compare=False)
-    optional_fields: tuple[str, ...] = field(default=(), compare=False)  # of a step, that this run has: `sf.shared.rows`
+    optional_fields: tuple[str, ...] = field(default=(), compare=False)  # of a step, see `sf.shared.rows`
     # The spaces of the rows, of which these are a part, see `sf.envs.groups.policy_spec`; None: the rows have these.
     stored_in: EnvSpec | None = field(default=None, compare=False)
 
