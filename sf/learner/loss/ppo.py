@@ -8,13 +8,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from sf.config import LearnerConfig
 from sf.learner.batches.minibatches import Moments
 from sf.learner.loss.masks import MaskedMean, share_out
 from sf.learner.loss.targets import corrected, moments, normalized
 from sf.learner.loss.term import LossSettings, LossTerm, Samples
-from sf.learner.loss.terms import TERMS
+from sf.learner.loss.terms import terms_of
 from sf.model.distributions import ActionDistribution
 from sf.ranks.ranks import ALONE, Ranks
+
+_BY_DEFAULT = terms_of(LearnerConfig())
 
 
 class PPOLoss(NamedTuple):
@@ -47,7 +50,7 @@ def ppo_loss(
     sample_weight: Tensor | None = None,
     settings: LossSettings,
     coefficients: Sequence[float] | Tensor,
-    terms: Sequence[LossTerm] = TERMS,
+    terms: Sequence[LossTerm] = _BY_DEFAULT,
     fields: Mapping[str, Tensor] | None = None,
     policy: ActionDistribution | None = None,
     ranks: Ranks = ALONE,
