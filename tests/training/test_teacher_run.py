@@ -27,14 +27,14 @@ def last_with(run, name):
 
 
 def test_a_policy_learns_from_a_function_and_a_smaller_one_from_that_policy(tmp_path):
-    end = ["--train_for_env_steps", "20000"]
+    end = ["--train_for_env_steps", "13000"]
     teacher, student = tmp_path / "taught", tmp_path / "student"
     flags = [*FLAGS, "--experiment", "taught", "--teacher", "corridor_env:go_right", *end]
     assert train_here(tmp_path, *flags, env="corridor_env:Corridor")["mean_return"] > 0.5
     flags = [*FLAGS, "--experiment", "student", "--teacher", str(teacher), "--teacher_on", "mix:0.5"]
-    flags += ["--anneal", "teacher_coeff=1:0@14000"]
+    flags += ["--anneal", "teacher_coeff=1:0@9000"]
     train_here(
-        tmp_path, *flags, "--encoder_mlp_layers", "8", "--train_for_env_steps", "7000", env="corridor_env:Corridor"
+        tmp_path, *flags, "--encoder_mlp_layers", "8", "--train_for_env_steps", "5000", env="corridor_env:Corridor"
     )
     assert last_with(student, "train/teacher/kl") < 0.5
     assert last_with(student, "train/annealed/teacher_coeff") < 0.9
