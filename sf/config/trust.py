@@ -102,7 +102,8 @@ def named_code(flags: Mapping[str, Any]) -> list[NamedCode]:
         if file is not None:
             found.append(NamedCode("env_wrappers", wrapper.name, wrapper.arguments, file))
     named = [(flag, flags.get(flag, "")) for flag in _OF_THE_NETWORK]
-    named += [("players", player) for player in flags.get("players", ()) if not player.startswith(OPENSPIEL)]
+    for players in ("players", "teacher"):
+        named += [(players, player) for player in flags.get(players, ()) if not player.startswith(OPENSPIEL)]
     for flag, name in named:
         module, colon, _ = name.partition(":")
         file = file_of_module(module) if colon else None

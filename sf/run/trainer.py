@@ -81,7 +81,7 @@ def _train(rank: Joined, on_record: OnRecord | None) -> dict[str, Any]:
             if plan.place.saves:
                 initial_weights.write(plan, run_dir, initial)
             initial_weights.write_beginnings(plan, run_dir)
-            teachers.keep(plan.teachers, run_dir.path)
+            teachers.keep(config.learner.teacher, plan.teachers, run_dir.path)
             record_start(run_dir)
             resumed_steps = [env_steps or 0 for env_steps in saved_steps]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.errors import UsageError
 from sf.evaluation.play import opponents
-from sf.evaluation.play.named_checkpoint import find_checkpoint
+from sf.evaluation.play.named_checkpoint import find_trusted
 from sf.evaluation.play.opponents import Opponent
 from sf.evaluation.play.teachers import Teachers
 from sf.evaluation.play.torch_policy import TorchPolicy
@@ -23,9 +24,9 @@ SELF = "self"
 _DIRECTORY = "teachers"  # in that of the run
 
 
-def kept_at(run_dir: Path, number: int) -> Path:
-    """Returns where the weights of a teacher are, for as long as the run is there."""
-    return run_dir / _DIRECTORY / f"{number}.safetensors"
+def kept_at(run_dir: Path, source: str) -> Path:
+    """Returns where the weights of a teacher are, for as long as the run is there. source: as `--teacher` names it."""
+    return run_dir / _DIRECTORY / f"{hashlib.sha256(source.encode()).hexdigest()[:16]}.safetensors"
 
 
 def with_teacher_rows(config: Config, spec: EnvSpec) -> EnvSpec:
@@ -34,23 +35,24 @@ def with_teacher_rows(config: Config, spec: EnvSpec) -> EnvSpec:
 
 
 def find_teachers(config: Config, specs: Sequence[EnvSpec], run_dir: Path) -> list[Checkpoint | Opponent]:
-    """Finds them in their order. A run that goes on takes its own copies. specs: of the policies, [P].
+    """Finds teachers in their order. A run that goes on takes its own copies. specs: of the policies, [P].
 
-    Raises UsageError where one cannot be found, sees what the environment does not show, or has other actions.
+    Raises UsageError where one cannot be found, names code that nobody vouches for, sees what the environment does not
+    show, or has other actions.
     """
     found: list[Checkpoint | Opponent] = []
-    for number, source in enumerate(config.learner.teacher):
+    for source in config.learner.teacher:
         if opponents.is_name(source):
             found.append(_opponent(source, config, specs[0]))
             continue
-        copy, named = kept_at(run_dir, number), source
+        copy, named = kept_at(run_dir, source), source
         if source == SELF:
             if config.run.init_from is None:
                 raise UsageError("teacher is self, the policy that the run begins from: name that with --init_from")
             named = str(config.run.init_from)
         goes_on = config.run.restart_behavior == "resume" and copy.is_file()
         try:
-            file, saved = find_checkpoint(copy if goes_on else located(Path(named)))
+            file, saved = find_trusted(copy if goes_on else located(Path(named)), is_trusted=config.run.trust)
             policy = TorchPolicy(saved, str(file))
         except ValueError as error:
             raise UsageError(f"teacher names {source!r}: {error}") from None
@@ -60,15 +62,15 @@ def find_teachers(config: Config, specs: Sequence[EnvSpec], run_dir: Path) -> li
     return found
 
 
-def keep(found: Sequence[Checkpoint | Opponent], run_dir: Path) -> Teachers:
-    """Write the weights of policies into the directory of the run, where they are not yet, and return all teachers as
-    the policy workers load them."""
+def keep(sources: Sequence[str], found: Sequence[Checkpoint | Opponent], run_dir: Path) -> Teachers:
+    """Writes the weights of policies into the directory of the run, where they are not yet. Returns all teachers as the
+    policy workers load them. sources: as `--teacher` names them."""
     each: list[Path | Opponent] = []
-    for number, teacher in enumerate(found):
+    for source, teacher in zip(sources, found, strict=True):
         if isinstance(teacher, Opponent):
             each.append(teacher)
             continue
-        path = kept_at(run_dir, number)
+        path = kept_at(run_dir, source)
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
             checkpoint.write(path, teacher)

@@ -1,11 +1,14 @@
 """Teachers answer with the parameters of a distribution, whatever they are."""
 
+import sys
+
 import numpy as np
 import pytest
 from untrained import untrained
 
 from sf import envs
 from sf.config import Config
+from sf.config.trust import named_code
 from sf.envs import UsageError
 from sf.evaluation.play.opponents import Opponent
 from sf.evaluation.play.teachers import Teachers
@@ -68,13 +71,31 @@ def test_a_run_keeps_its_teachers_and_goes_on_without_the_originals(tmp_path, po
     config = Config().replace(env="toy_identity", teacher=(str(policy), "test_teachers:echo"))
     spec, run_dir = envs.describe("toy_identity", config.environment), tmp_path / "run"
     run_dir.mkdir()
-    first = keep(find_teachers(config, [spec], run_dir), run_dir)
+    sources = config.learner.teacher
+    first = keep(sources, find_teachers(config, [spec], run_dir), run_dir)
+    checkpoint.write(policy.with_name("other.safetensors"), untrained("toy_identity", seed=1))
+    other = (str(policy.with_name("other.safetensors")), sources[1])
+    changed = keep(other, find_teachers(config.replace(teacher=other), [spec], run_dir), run_dir)
+    assert not np.allclose(said(*changed.each)[::2], said(*first.each)[::2])
     policy.unlink()
-    again = keep(find_teachers(config, [spec], run_dir), run_dir)
+    again = keep(sources, find_teachers(config, [spec], run_dir), run_dir)
     assert first.each[0] == again.each[0]
     assert (said(*again.each)[1::2] == np.eye(4)[RIGHT][1::2]).all()
     with pytest.raises(UsageError, match="teacher"):
         find_teachers(config.replace(restart_behavior="restart"), [spec], run_dir)
+
+
+def test_a_teacher_runs_no_code_of_somebody_else(tmp_path):
+    saved = untrained("toy_identity")
+    saved.state["config"]["encoder"] = "spare_encoder:Spare"
+    checkpoint.write(tmp_path / "theirs.safetensors", saved)
+    config = Config().replace(env="toy_identity", teacher=(str(tmp_path / "theirs.safetensors"),))
+    sys.modules.pop("spare_encoder", None)
+    with pytest.raises(UsageError, match="trust"):
+        find_teachers(config, [envs.describe("toy_identity", config.environment)], tmp_path)
+    assert "spare_encoder" not in sys.modules
+    (code,) = named_code({"teacher": ("test_teachers:echo", "openspiel:mcts:10", "zoo/CartPole-v1")})
+    assert (code.flag, code.name) == ("teacher", "test_teachers:echo")
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def _policy_arguments(start: Start) -> PolicyWorkerArgs:
         counters=memory.counter_row("policy", idx),
         policy_id=policy_id,
         teaching=memory.teaching,
-        teachers=keep(plan.teachers, memory.run_dir.path) if plan.teachers else None,
+        teachers=keep(config.learner.teacher, plan.teachers, memory.run_dir.path) if plan.teachers else None,
         num_actors=plan.num_actors,
     )
 
