@@ -39,6 +39,8 @@ PAYLOADS = {
     "an encoder beside it": {"encoder": "planted:Net"},
     "a model beside it": {"model": "planted:Net"},
     "a player beside it": {"players": ["planted:Net"], "past_share": 0.2},
+    "a teacher beside it": {"teacher": ["planted:Net"]},
+    "an intrinsic reward beside it": {"intrinsic": "planted:Net"},
 }
 if importlib.util.find_spec("minigrid") is None:  # where it is installed, that one is taken
     PAYLOADS["a package of the same name as a known one"] = {"env": "MiniGrid-Empty-5x5-v0"}
@@ -168,7 +170,7 @@ def begun_with_theirs():
 @pytest.mark.parametrize("what", PAYLOADS)
 def test_a_run_that_begins_with_their_weights_runs_nothing(what):
     write_run("theirs", PAYLOADS[what])
-    if {"env", "env_wrappers", "players"} & PAYLOADS[what].keys():
+    if {"env", "env_wrappers", "players", "teacher", "intrinsic"} & PAYLOADS[what].keys():
         assert begun_with_theirs().state["config"]["env"] == "toy_identity"
     else:
         with pytest.raises(ValueError, match=f"they differ in {min(PAYLOADS[what])}"):
