@@ -1,4 +1,4 @@
-"""What OpenAI Five and ELF found about data, measured here: batch size, staleness, reuse, horizon, and corrections.
+"""Measures what OpenAI Five and ELF found about data: batch size, staleness, reuse, horizon, and corrections.
 
     python scripts/bench_data.py --task doom_defend_the_center --json benchmarks/data_doom_defend_the_center_2cores.json
     python scripts/bench_data.py --task rts_mini --json benchmarks/data_rts_mini_2cores.json
@@ -109,7 +109,7 @@ TASKS = {
 
 @dataclass(frozen=True)
 class Options:
-    """What to measure."""
+    """Says what to measure."""
 
     json: Path
     """The file of results, a line of JSON for each run."""
@@ -124,10 +124,10 @@ class Options:
     """A run of each variation for each of them."""
 
     frames: int | None = None
-    """Of each run at most, instead of those of the task."""
+    """End each run after this many frames, instead of those of the task."""
 
     score: float | None = None
-    """To reach, instead of that of the task."""
+    """End each run at this mean return, instead of that of the task."""
 
     report: cli.Switch = False
     """Make no runs, only the table."""

@@ -1,4 +1,5 @@
-"""Prioritised level replay (Jiang et al. 2021): which levels a policy is to play, by how much it has to learn there."""
+"""Decides which levels a policy is to play, by how much it has to learn there: prioritised level replay (Jiang et al.
+2021)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from sf.shared.levels import Levels
 
 
 class LevelScores:
-    """The scores of L levels for one policy, and how probable each is by them.
+    """Keeps the scores of L levels for one policy, and says how probable each is by them.
 
     The score of a level is the mean absolute advantage in it, by GAE, as the policy was when it played (section 3.1,
     "L1 value loss"). The paper takes a whole episode. Here trajectories end within episodes, so the mean of each

@@ -27,6 +27,7 @@ from sf.envs.spaces.symmetries import Symmetry
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Cut, Minibatch, cut, of_all
 from sf.learner.batches.symmetric_images import SymmetricImages
+from sf.learner.callback import NO_CALLBACK, IterationCallback
 from sf.learner.checkpoints.tensors import are_finite, load_tensors, never_finite, tensors_of
 from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.gradients.workers import GradientWorkers
@@ -44,23 +45,6 @@ from sf.model.inference import Flat, num_weights
 from sf.model.normalizers import RunningMoments
 from sf.model.task_returns import advantage_scale, scale_of
 from sf.ranks.ranks import ALONE, Ranks
-
-
-class IterationCallback:
-    """Is called while an iteration trains. This one does nothing, and lets it go on."""
-
-    def after_step(self) -> None:
-        """Called after each optimiser step."""
-
-    def goes_on(self) -> bool:
-        """Returns whether the iteration goes on, which all ranks have to answer alike.
-
-        Called before each piece of work, none of which is larger than an optimiser step.
-        """
-        return True
-
-
-NO_CALLBACK = IterationCallback()
 
 
 class Updater:

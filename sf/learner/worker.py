@@ -20,6 +20,7 @@ from sf.learner.args import LearnerArgs
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.choice import make_loader
 from sf.learner.batches.loaders import Loader
+from sf.learner.callback import IterationCallback
 from sf.learner.checkpoints.saver import Saver
 from sf.learner.compiled import compiled_step, recorded_step
 from sf.learner.compiled.compiled_step import CompiledStep
@@ -31,7 +32,6 @@ from sf.learner.orders import Orders
 from sf.learner.pace import Pace
 from sf.learner.state import LearnerState
 from sf.learner.trial import iteration_seconds
-from sf.learner.update import IterationCallback
 from sf.ranks.agreement import Agreement, RankStatus
 from sf.ranks.ranks import join, said_where_others_end
 from sf.shared.counters import CounterRow

@@ -1,4 +1,4 @@
-"""What teachers say to the actors of a policy worker, and the trajectories in which they act themselves."""
+"""Asks teachers for the actors of a policy worker, and lets them act in some trajectories."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from sf.model.distributions import ActionDistribution
 from sf.shared.rows import OBS
 from sf.shared.teaching import PARAMS, Teaching
 from sf.system.arrays import SharedArrays
+
+_OF_LESSONS = 1  # the key of what is drawn for them
 
 
 class Lessons:
@@ -31,12 +33,18 @@ class Lessons:
         rows: SharedArrays,
         seed: tuple[int, ...],
     ) -> None:
-        """teacher: a `sf.evaluation.play.teachers.Teacher`. rows: of the slots."""
+        """teacher: a `sf.evaluation.play.teachers.Teacher`. rows: of the slots. seed: with the version of the weights,
+        of what is drawn."""
         self._teacher, self._teaching, self._policy_id = teacher, teaching, policy_id
         self._action_spec = ActionSpec.of(spec.action_space)
         self._obs = rows.named(OBS)
         self._acts_in = np.zeros(len(rows["first"]), bool)  # [num_slots] the teacher acts in this trajectory
-        self._rng = np.random.default_rng(seed)
+        self._seed = seed
+        self.begin_version(0)
+
+    def begin_version(self, version: int) -> None:
+        """Draw by the version of the weights from here on, so that a resumed synchronous run draws as it would have."""
+        self._rng = np.random.default_rng((*self._seed, _OF_LESSONS, version))
         self._generator = torch.Generator().manual_seed(int(self._rng.integers(2**62)))
 
     def added_to(

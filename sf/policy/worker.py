@@ -198,3 +198,5 @@ class _Policy:
             # By version, so that a resumed synchronous run draws what it would have drawn without the stop.
             drawn = np.random.SeedSequence((*self._seed, self._version)).generate_state(1, np.uint64)
             self._batch.generator.manual_seed(int(drawn[0] >> np.uint64(1)))  # torch takes 63 bits
+            if self._lessons is not None:
+                self._lessons.begin_version(self._version)

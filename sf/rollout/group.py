@@ -20,7 +20,7 @@ from sf.rollout.scheduled import TEAM_SPIRIT, recorders_of
 from sf.shared.rows import OBS
 from sf.shared.slots import FULL
 
-_OF_CUTS = 1  # the key of what is drawn for them
+_OF_RECORDERS = 1  # the key of what they draw
 
 
 class RolloutGroup:
@@ -43,7 +43,7 @@ class RolloutGroup:
         num_actors = args.channel.actors_per_group
         key = (args.seed, *args.seed_key, group_idx)
         rng = np.random.default_rng(key)
-        self._rng_of_cuts = np.random.default_rng((*key, _OF_CUTS))
+        self._rng_of_recorders = np.random.default_rng((*key, _OF_RECORDERS))
         self._assignment = Assignment(args.assignment, num_actors, args.rollout, rng, group_idx)
         self.actors = np.arange(group_idx * num_actors, (group_idx + 1) * num_actors)  # [N] of all groups
         self._result = StepResult.empty(num_actors)
@@ -56,7 +56,7 @@ class RolloutGroup:
         self._envs.reset({key: list(rows) for key, rows in self._next_obs.items()})
         self._env_steps = EnvSteps(args.slots.arrays, num_actors)
         self._played: list[PlayedMatch] = []  # since they were taken last
-        self._recorders = self._recorders_of(args, self._rng_of_cuts)
+        self._recorders = self._recorders_of(args, self._rng_of_recorders)
 
     @property
     def is_parked(self) -> bool:
@@ -170,7 +170,7 @@ class RolloutGroup:
         self._envs = self._make_guarded()
         self._envs.reset({key: list(rows) for key, rows in self._next_obs.items()})
         self._next_first = np.ones(len(self.actors), bool)
-        self._recorders = self._recorders_of(self._args, self._rng_of_cuts)
+        self._recorders = self._recorders_of(self._args, self._rng_of_recorders)
 
     def _recorders_of(self, args: RolloutWorkerArgs, rng: np.random.Generator) -> list[Recorder]:
         """Returns those that have something to do in this run. rng: for cuts and levels."""

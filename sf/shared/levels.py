@@ -1,4 +1,4 @@
-"""The levels of an environment that a run trains on, in shared memory, and how probable each is now.
+"""Says in shared memory how probable each level of an environment is now.
 
 An environment with `levels = N` is told the level of each episode (`sf.envs.added.episode_options`). With
 `--level_choice plr`, learners write which levels are to be played (`sf.learner.levels`), and rollout workers draw.
@@ -16,7 +16,7 @@ from sf.system.arrays import Field, SharedArrays
 
 @dataclass(frozen=True)
 class Levels:
-    """L levels for P policies.
+    """Holds the probabilities of L levels for P policies.
 
     first: the lowest level. arrays: `probabilities` [P, L] float64, equal at first.
     """

@@ -1,4 +1,4 @@
-"""How much teachers are listened to, in shared memory: written by learners, read by policy workers."""
+"""Says in shared memory how much teachers are listened to: learners write it, and policy workers read it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PARAMS = "teacher_params"
 
 @dataclass(frozen=True)
 class Teaching:
-    """The table of P policies.
+    """Holds a number for each of P policies.
 
     arrays: `left` [P] float64, the present weight of the teacher's loss as a share of the first one; 0: the teacher has
     nothing more to say. acts: the share of the trajectories in which the teacher acts at first. falls: with `left`.

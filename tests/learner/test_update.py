@@ -13,6 +13,7 @@ from torch import nn
 from sf.config import Config
 from sf.envs import ActionSpec
 from sf.learner.batches.priorities import priorities
+from sf.learner.callback import NO_CALLBACK
 from sf.learner.checkpoints.tensors import never_finite
 from sf.learner.compiled import outcome
 from sf.learner.loss import minibatch_loss
@@ -20,7 +21,7 @@ from sf.learner.loss.masks import has_outcome
 from sf.learner.loss.ppo import ppo_loss
 from sf.learner.loss.targets import make_targets
 from sf.learner.optimizer import learning_rate
-from sf.learner.update import NO_CALLBACK, Updater
+from sf.learner.update import Updater
 
 OBS_SPACE = gym.spaces.Dict(
     {"image": gym.spaces.Box(0, 255, (36, 36, 3), np.uint8), "vector": gym.spaces.Box(-1, 1, (5,), np.float32)}

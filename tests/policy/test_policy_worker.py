@@ -72,6 +72,7 @@ def drawn(versions, seed=1, idx=0):
         _weights=torch.empty(2),
         _flat=SimpleNamespace(load=lambda: None),
         _batch=SimpleNamespace(generator=generator),
+        _lessons=None,
         _seed=(seed, idx),
     )
     for version in versions:

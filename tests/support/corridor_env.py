@@ -4,6 +4,8 @@ import gymnasium as gym
 import numpy as np
 
 LENGTH = 24
+SETTINGS = ["--num_envs_per_worker", "8", "--num_batches_per_epoch", "2", "--stats_avg", "50"]
+SETTINGS += ["--lr_schedule", "constant", "--exploration_loss_coeff", "0.01"]
 
 
 class Corridor(gym.Env):

@@ -1,6 +1,6 @@
 """A callback of an iteration that calls a function after each optimiser step."""
 
-from sf.learner.update import IterationCallback
+from sf.learner.callback import IterationCallback
 
 
 class EachStep(IterationCallback):

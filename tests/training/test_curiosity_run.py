@@ -2,21 +2,12 @@
 
 import json
 
+from corridor_env import SETTINGS
 from runs import train_here
 
 from sf.storage.checkpoint import load_latest
 
-FLAGS = ["--num_envs_per_worker", "8", "--batch_size", "256", "--num_epochs", "4", "--num_batches_per_epoch", "2"]
-FLAGS += [
-    "--learning_rate",
-    "0.001",
-    "--lr_schedule",
-    "constant",
-    "--exploration_loss_coeff",
-    "0.01",
-    "--stats_avg",
-    "50",
-]
+FLAGS = [*SETTINGS, "--batch_size", "256", "--num_epochs", "4", "--learning_rate", "0.001"]
 
 
 def test_curiosity_walks_through_a_corridor_and_is_kept_in_checkpoints(tmp_path):

@@ -14,14 +14,14 @@ def test_levels_with_more_to_learn_are_played_more_often_also_by_a_run_that_is_r
     run = tmp_path / "sized_env_Leveled" / "checkpoints"
     flags = [*PLR, "--save_every_sec", "1000"]
     summary = train_here(tmp_path, *flags, "--train_for_env_steps", "12000", env="sized_env:Leveled")
-    assert summary["stats/hard"] > 0.5  # a quarter of the levels
+    assert summary["stats/hard"] > 0.4  # a quarter of the levels
     assert summary["train/levels/seen_share"] == 1.0
     assert 1.0 < summary["train/levels/effective"] < 8.0
     before = load_latest(run)[1].state["levels"]
     assert len(before["scores"]) == 8
     assert min(before["scores"][6:]) > 2 * max(before["scores"][:6])
     summary = train_here(tmp_path, *flags, "--train_for_env_steps", "14000", env="sized_env:Leveled")
-    assert summary["stats/hard"] > 0.5
+    assert summary["stats/hard"] > 0.4
     after = load_latest(run)[1].state["levels"]
     assert after["num_episodes"] - before["num_episodes"] == pytest.approx(2000 / 3, rel=0.2)
     assert min(after["scores"][6:]) > 2 * max(after["scores"][:6])

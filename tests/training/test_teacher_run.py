@@ -4,21 +4,12 @@ import json
 import shutil
 
 import numpy as np
+from corridor_env import SETTINGS
 from runs import train_here
 
 from sf import load_policy
 
-FLAGS = ["--num_envs_per_worker", "8", "--batch_size", "128", "--num_epochs", "2", "--num_batches_per_epoch", "2"]
-FLAGS += [
-    "--learning_rate",
-    "0.003",
-    "--lr_schedule",
-    "constant",
-    "--exploration_loss_coeff",
-    "0.01",
-    "--stats_avg",
-    "50",
-]
+FLAGS = [*SETTINGS, "--batch_size", "128", "--num_epochs", "2", "--learning_rate", "0.003"]
 
 
 def last_with(run, name):

@@ -118,8 +118,8 @@ class LearnerConfig:
     far."""
 
     teacher_on: str = "student"
-    """Who acts while there is a teacher. student: the policy itself. teacher: the teacher. mix:P: the teacher in a
-    share P of the trajectories, which falls with teacher_coeff."""
+    """Choose who acts while there is a teacher. student: the policy itself. teacher: the teacher. mix:P: the teacher in
+    a share P of the trajectories, which falls with teacher_coeff."""
 
     intrinsic: str = "none"
     """A reward for what the policy has not seen before, beside that of the environment. rnd: the error in predicting a

@@ -56,8 +56,8 @@ class SamplerConfig:
     most. See docs/many_tasks.md."""
 
     level_choice: Literal["uniform", "plr"] = "uniform"
-    """How the level of each episode is drawn, in an environment with `levels = N`. uniform: all are equally likely.
-    plr: by what the policy has to learn in each (prioritised level replay). See docs/curricula.md."""
+    """Choose how the level of each episode is drawn, in an environment with `levels = N`. uniform: all are equally
+    likely. plr: by what the policy has to learn in each (prioritised level replay). See docs/curricula.md."""
 
     plr_temperature: float = 0.1
     """With --level_choice plr, the level with the n-th highest score is drawn in proportion to

@@ -1,4 +1,4 @@
-"""Players that say what they would do, for a policy that learns from them (`--teacher`).
+"""Has players say what they would do, for a policy that learns from them (`--teacher`).
 
 What a teacher says is a row of parameters of the policy's distribution over actions (`sf.model.distributions`). Of a
 player without probabilities, the action that it would take has all of it.
@@ -52,7 +52,7 @@ class Teachers:
 
 
 class _Trained:
-    """A policy."""
+    """Says the probabilities of a policy."""
 
     def __init__(self, policy: TorchPolicy, num_actors: int) -> None:
         self._policy = policy
@@ -73,7 +73,7 @@ class _Trained:
 
 
 class _Scripted:
-    """A player that has actions alone, all of them choices."""
+    """Says the actions of a player that has no probabilities, all of which are choices."""
 
     def __init__(self, opponent: Opponent, num_actors: int, seed: int) -> None:
         self._actors = opponent.player().actors(num_actors, seed)
@@ -88,7 +88,7 @@ class _Scripted:
 
 
 class _InTurn:
-    """Several teachers, each of some actors."""
+    """Asks several teachers, each for its actors."""
 
     def __init__(self, teachers: Sequence[Teacher]) -> None:
         self._teachers = teachers

@@ -1,1 +1,1 @@
-"""Rewards that a policy gives itself for what it has not seen before."""
+"""Gives policies rewards for what they have not seen before."""

@@ -15,8 +15,8 @@ from sf.model.registry import make
 
 
 def make_intrinsic_reward(name: str, obs_space: gym.spaces.Dict, config: ModelConfig) -> IntrinsicReward:
-    """obs_space: what the policy sees. Raises UsageError for a name that there is not, and where these observations do
-    not suit it."""
+    """Makes the one of this name. obs_space: what the policy sees. Raises UsageError for a name that there is not, and
+    where these observations do not suit it."""
     made = make("intrinsic", name, obs_space=obs_space, config=config)
     if not isinstance(made, IntrinsicReward):
         raise UsageError(f"intrinsic is {name}, which makes a {type(made).__name__}: it must make an IntrinsicReward")

@@ -1,4 +1,4 @@
-"""Counts of observations: the bonus of one that has been seen N times is 1 / sqrt(N) (Bellemare et al. 2016)."""
+"""Counts observations: the bonus of one that has been seen N times is 1 / sqrt(N) (Bellemare et al. 2016)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An intrinsic reward beside that of the environment, with a critic of its own (Burda et al. 2018, section 2.3).
+"""Trains an intrinsic reward and a critic of its own, and adds its advantages (Burda et al. 2018, section 2.3).
 
 Both are trained beside the policy's network, which knows nothing of them: only the learner needs them. They get what
 the policy sees, and have no memory.
@@ -25,6 +25,7 @@ from sf.learner.loss.gae import gae
 from sf.model.layers import orthogonal
 from sf.model.normalizers import ReturnNormalizer, RunningMoments
 from sf.ranks.ranks import ALONE, Ranks
+from sf.system.messages import say
 
 _SHARE = 0.25  # of the samples that are learned from: more would learn faster than the policy explores
 _LEARNING_RATE = 3e-4
@@ -152,6 +153,8 @@ class Curiosity(nn.Module):
         """Go on from what `tensors` returned. If that was of other networks, or nothing, this begins anew."""
         own = {name: tensors[_PREFIX + name] for name in self.state_dict() if _PREFIX + name in tensors}
         if {name: x.shape for name, x in own.items()} != {name: x.shape for name, x in self.state_dict().items()}:
+            if own:
+                say("the intrinsic reward begins anew: that of the checkpoint has other networks")
             return
         self.load_state_dict(own)
         for number, weight in enumerate(self._trained):
@@ -163,7 +166,7 @@ class Curiosity(nn.Module):
 
 
 class _Critic(nn.Module):
-    """The value of an observation in intrinsic returns, in the scale of `value_norm`."""
+    """Estimates the value of an observation in intrinsic returns, in the scale of `value_norm`."""
 
     def __init__(self, obs_space: gym.spaces.Dict, config: Config) -> None:
         super().__init__()
@@ -178,7 +181,7 @@ class _Critic(nn.Module):
 
 
 class _Losses(nn.Module):
-    """The losses of both as one, which ranks can join."""
+    """Makes one loss of those of both, which ranks can join."""
 
     def __init__(self, reward: Any, critic: nn.Module) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A network without memory that reads the observations of a policy, for rewards and values beside it."""
+"""Reads the observations of a policy without memory, for rewards and values beside it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SIZES: Any = {"encoder_mlp_layers": (128, 128), "encoder_conv_mlp_layers": (128
 
 
 class Features(nn.Module):
-    """The encoders of a policy with layers of their own sizes, on images of half the height and width."""
+    """Runs the encoders of a policy with layers of their own sizes, on large images at half their height and width."""
 
     def __init__(self, obs_space: gym.spaces.Dict, config: ModelConfig) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The field of a step that intrinsic advantages are in, and which runs have it."""
+"""Names the field of a step that intrinsic advantages are in, and says which runs have it."""
 
 from __future__ import annotations
 

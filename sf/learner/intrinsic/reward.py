@@ -1,4 +1,4 @@
-"""What an intrinsic reward is.
+"""Defines what an intrinsic reward is.
 
 A new one is a class like this, in a file that other processes can import, and named as `--intrinsic module:Surprise`:
 

@@ -1,4 +1,4 @@
-"""Random network distillation (Burda et al. 2018): what a network cannot predict of another one it has not seen."""
+"""Implements random network distillation (Burda et al. 2018): what is badly predicted of a random network is new."""
 
 from __future__ import annotations
 

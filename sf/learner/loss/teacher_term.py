@@ -1,5 +1,5 @@
-"""The teacher's term of the loss: the divergence of the policy from what a teacher says (kickstarting, Schmitt et al.
-2018, equation 2)."""
+"""Adds the divergence of the policy from what a teacher says to the loss (kickstarting, Schmitt et al. 2018, equation
+2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The levels of a run: which there are, whether they can be chosen, and how probable each is when a run goes on."""
+"""Finds the levels of a run, says whether they can be chosen, and how probable each is when a run goes on."""
 
 from __future__ import annotations
 
