@@ -27,20 +27,27 @@ def obs_reader(space: gym.Space) -> ReadObs:
     return _reader(space, ())
 
 
-def _reader(space: gym.Space, path: tuple[str, ...]) -> ReadObs:
+def trajectory_reader(space: gym.Space) -> ReadObs:
+    """Returns `obs_reader` for L rows at once, {key: [L, ...]}: each part of what it returns is an array [L, ...]."""
+    return _reader(space, (), many=True)
+
+
+def _reader(space: gym.Space, path: tuple[str, ...], many: bool = False) -> ReadObs:
     if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
-        parts = {name: _reader(child, (*path, name)) for name, child in children(space)}
+        parts = {name: _reader(child, (*path, name), many) for name, child in children(space)}
         if isinstance(space, gym.spaces.Tuple):
             return lambda rows: tuple(read(rows) for read in parts.values())
         return lambda rows: {name: read(rows) for name, read in parts.items()}
     key = "/".join(path) or "obs"
     if isinstance(space, gym.spaces.Discrete):
         first = int(space.start)
-        return lambda rows: first + int(rows[key].argmax())
+        return lambda rows: first + (rows[key].argmax(-1) if many else int(rows[key].argmax()))
     if isinstance(space, gym.spaces.MultiDiscrete) and len(space.shape) == 1:
-        ends, starts = np.cumsum(space.nvec)[:-1], space.start
-        return lambda rows: np.array([part.argmax() for part in np.split(rows[key], ends)], space.dtype) + starts
-    shape, dtype = space.shape, space.dtype
+        ends, starts, integer = np.cumsum(space.nvec)[:-1], space.start, space.dtype
+        return lambda rows: (
+            np.stack([part.argmax(-1) for part in np.split(rows[key], ends, -1)], -1).astype(integer) + starts
+        )
+    shape, dtype = (-1, *(space.shape or ())) if many else space.shape, space.dtype
     return lambda rows: rows[key].reshape(shape).astype(dtype)
 
 

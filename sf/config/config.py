@@ -119,6 +119,20 @@ class Config:
         """Trajectories that the learner takes at once."""
         return self.slots_per_batch * self.learner.num_batches_per_epoch
 
+    @property
+    def demonstrated_per_iteration(self) -> int:
+        """Demonstrated trajectories beside them: as many in each minibatch."""
+        learner = self.learner
+        is_beside = learner.demo_coeff > 0 or any(each.name == "demo_coeff" for each in parse(self.run.anneal))
+        if not learner.demonstrations or not is_beside:
+            return 0
+        return max(1, round(learner.demo_share * self.slots_per_batch)) * learner.num_batches_per_epoch
+
+    @property
+    def trajectories_per_iteration(self) -> int:
+        """Trajectories in the batch of an iteration."""
+        return self.slots_per_iteration + self.demonstrated_per_iteration
+
     def _require_that_one_process_can(self) -> None:
         """Refuses what needs more processes where `serial` allows one."""
         every_env_steps = {

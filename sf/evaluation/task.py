@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import connection
+from pathlib import Path
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from sf.evaluation.play.episodes import Play, Played, make_lineups
 from sf.evaluation.play.opponents import Opponent
 from sf.evaluation.play.player import Player
 from sf.evaluation.play.torch_policy import TorchPolicy
+from sf.evaluation.recording import Parts, RecordedPlay
 from sf.evaluation.results import Evaluation
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
@@ -37,6 +39,19 @@ from sf.system.processes.reports import Report, Reports
 from sf.system.processes.torch_runtime import configure
 
 _SERVER = ForkServer([__name__])  # with simulators and networks
+
+
+@dataclass(frozen=True)
+class RecordedTo:
+    """Says where episodes are kept, see `sf.evaluation.recording`.
+
+    num_players: of the players, the first ones, are recorded. prefix: of the names of the files, which no earlier
+    recording there had.
+    """
+
+    directory: Path
+    num_players: int
+    prefix: str
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,7 @@ class EvaluationTask:
     num_workers: int | None = None  # None: one a core
     num_envs_per_worker: int = 4
     roles: Roles = ()  # [A] players that may play each agent, see `sf.config.roles`; (): all
+    recorded: RecordedTo | None = None  # where the episodes are kept; None: nowhere
 
 
 @dataclass(frozen=True)
@@ -88,7 +104,13 @@ def _play(reports: Reports, args: EvaluationWorkerArgs, players: Sequence[Player
     task = args.task
     group = guarded_group(task.env, task.options, task.seed, args.env_idxs, args.core)
     try:
-        play = Play(group, players, args.lineups, args.env_idxs, args.num_envs, task.seed, task.deterministic)
+        what = group, players, args.lineups, args.env_idxs, args.num_envs, task.seed, task.deterministic
+        to, parts = task.recorded, None
+        if to is not None:
+            parts = Parts(to.directory, f"{to.prefix}-{args.env_idxs.start:04d}")
+            play: Play = RecordedPlay(parts, to.num_players, *what)
+        else:
+            play = Play(*what)
         reports.send(kinds.Ready())
         while not play.is_done:
             played = play.step()
@@ -98,6 +120,8 @@ def _play(reports: Reports, args: EvaluationWorkerArgs, players: Sequence[Player
                 reports.send(kinds.EpisodesPlayed([asdict(episode) for episode in played]))
             for fault in group.pop_faults():
                 reports.send(kinds.EnvFault(**asdict(fault)))
+        if parts is not None:
+            parts.write()
     finally:
         group.close()
 

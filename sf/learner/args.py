@@ -43,7 +43,7 @@ class EndOfRun:
         """
         if self.env_steps is not None:
             of_others = self.others_before + sum(int(row.get("steps")) for row in self.others)
-            return min(1.0, (env_steps + of_others) / self.env_steps)
+            return min(1.0, (env_steps + of_others) / max(1, self.env_steps))
         return 0.0 if self.seconds is None else min(1.0, seconds / self.seconds)
 
 
@@ -73,6 +73,7 @@ class LearnerArgs:
     scheduled: Scheduled | None  # what `--anneal` changes
     levels: Levels | None  # that learners choose from
     teaching: Teaching | None  # how much teachers are listened to
+    demonstrations: Path | None  # where rows of `sf.storage.demonstrations` are
     recoveries: tuple[RecoveryMemory, ...]  # of all policies
     orders: Connection  # decisions of the parent over the population, see sf.learner.orders
     hyperparameters: dict[str, float]  # that differ from the configuration

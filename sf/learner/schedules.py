@@ -36,12 +36,18 @@ def schedules_of_flags(config: LearnerConfig, has_end: bool) -> list[Schedule]:
         highest_bonus = bonus + config.exploration_loss_coeff_extra
         found.append(ByShare(name, highest_bonus, bonus, lambda done: 1.0 - (1.0 - done) ** 3))
     if config.teacher and has_end:
-        found.append(ByShare("teacher_coeff", config.teacher_coeff, 0.0, lambda done: min(1.0, 2.0 * done)))
+        found.append(ByShare("teacher_coeff", config.teacher_coeff, 0.0, _in_first_half))
+    if config.demonstrations and has_end:
+        found.append(ByShare("demo_coeff", config.demo_coeff, 0.0, _in_first_half))
     return found
 
 
 def _linear(share_done: float) -> float:
     return share_done
+
+
+def _in_first_half(share_done: float) -> float:
+    return min(1.0, 2.0 * share_done)
 
 
 def _half_cosine(share_done: float) -> float:

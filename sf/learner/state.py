@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 import torch
 
@@ -83,6 +84,7 @@ class LearnerState:
         if args.levels is not None:
             self.levels = LevelScores.of(args.levels, args.config.sampler)
             self.levels.load(begins_from.levels)
+        self.cloning: dict[str, Any] = dict(begins_from.cloning)
         self.is_resumed = begins_from.saved is not None and args.predecessor_env_steps is None
         self.env_steps = begins_from.env_steps
         self.trained_steps = begins_from.trained_steps
@@ -111,8 +113,8 @@ class LearnerState:
 
     @property
     def has_trained(self) -> bool:
-        """Returns whether an iteration has ended since this process began."""
-        return self._num_iterations > 0
+        """Returns whether an iteration has ended since this process began, or demonstrations were cloned."""
+        return self._num_iterations > 0 or self.cloning.get("steps", 0) > 0
 
     @property
     def is_finished(self) -> bool:
@@ -161,7 +163,8 @@ class LearnerState:
         numbers = self.env_steps, self.trained_steps, self.seconds, self.weights_event
         annealing = {} if self.annealing is None else self.annealing.state()
         levels = {} if self.levels is None else self.levels.state()
-        return make_checkpoint(self.updater, self._args.config, self._args.spec, *numbers, annealing, levels)
+        others = annealing, levels, self.cloning
+        return make_checkpoint(self.updater, self._args.config, self._args.spec, *numbers, *others)
 
     def _new_updater(self) -> Updater:
         updater = new_updater(self._args, self._args.config, self._gradient_workers, self.ranks, self._faster_step)

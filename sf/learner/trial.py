@@ -46,7 +46,7 @@ def iteration_seconds(args: LearnerArgs, state_size: int) -> float:
     was a trial. state_size: S, of the recurrent state.
     """
     config, device = args.config, args.weights.device
-    num_trajectories = config.slots_per_iteration
+    num_trajectories = config.trajectories_per_iteration
     num_together = max(1, len(args.teams))
     width = max(1, num_trajectories // num_together // config.learner.num_batches_per_epoch // _PARTS) * num_together
     # What may not be with one step an iteration, the trial does not need.

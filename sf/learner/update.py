@@ -41,6 +41,7 @@ from sf.learner.optimizer.step import OptimizerStep
 from sf.learner.schedules import schedules_of_flags
 from sf.learner.training_metrics import SkippedUpdates, TrainingMetrics
 from sf.model.building import build_model
+from sf.model.distributions import ActionDistribution
 from sf.model.inference import Flat, num_weights
 from sf.model.normalizers import RunningMoments
 from sf.model.task_returns import advantage_scale, scale_of
@@ -134,7 +135,8 @@ class Updater:
         # Without the last row, which begins the next trajectory, and without what an absent agent does not see.
         self.model.update_normalizers({key: obs[:-1] for key, obs in batch.obs.items()}, batch.valid)
         self._set_schedules(share_done, annealed)
-        if self._curiosity is not None:
+        trains_policy = self.config_now.policy_loss_coeff > 0
+        if self._curiosity is not None and trains_policy:
             batch = self._curiosity.added_to(batch)
         version_before = self.version
         num_used = torch.zeros((), device=self._device)
@@ -150,15 +152,15 @@ class Updater:
             self._learning_rate.count_step()
             callback.after_step()
         num_steps = self.version - version_before
-        is_taught = bool(self._config.teacher) and self.config_now.teacher_coeff > 0
         if (
             self._config.lr_schedule == "kl_adaptive"
             and num_steps == self._config.steps_per_iteration
-            and not is_taught
+            and trains_policy
+            and not self._is_taught
         ):
             self._learning_rate.adapt(self.config_now, self.metrics, self.model.value_norm)
         of_curiosity = {}
-        if self._curiosity is not None and num_steps == self._config.steps_per_iteration:
+        if self._curiosity is not None and trains_policy and num_steps == self._config.steps_per_iteration:
             of_curiosity = self._curiosity.learn(batch)
         self.metrics.add_iteration(
             {
@@ -171,6 +173,19 @@ class Updater:
             }
         )
         return num_steps
+
+    @property
+    def _is_taught(self) -> bool:
+        """Returns whether the policy is to move far, towards a teacher or a demonstrator."""
+        config = self.config_now
+        return bool(config.teacher and config.teacher_coeff > 0) or bool(
+            config.demonstrations and config.demo_coeff > 0
+        )
+
+    def evaluate(self, batch: Batch) -> ActionDistribution:
+        """Returns the policy of [T, B], without gradients."""
+        with torch.no_grad():
+            return self._optimizer_step.evaluate(batch)[0]
 
     def _set_schedules(self, share_done: float, annealed: Mapping[str, float]) -> None:
         stage = Stage(share_done=share_done)
@@ -197,6 +212,7 @@ class Updater:
         return {
             **{name: value for name, value in self._scheduled.items() if name == "exploration_loss_coeff"},
             **({"teacher/coeff": self.config_now.teacher_coeff} if self._config.teacher else {}),
+            **({"demonstrations/coeff": self.config_now.demo_coeff} if self._config.demonstrations else {}),
             "learning_rate": self._learning_rate.now,
             "policy_version": float(self.version),
             "skipped_updates": float(self.skipped.total),

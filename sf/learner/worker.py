@@ -26,6 +26,8 @@ from sf.learner.compiled import compiled_step, recorded_step
 from sf.learner.compiled.compiled_step import CompiledStep
 from sf.learner.compiled.faster_step import FasterStep
 from sf.learner.compiled.recorded_step import RecordedStep
+from sf.learner.demonstrations.cloning import Cloning
+from sf.learner.demonstrations.sampler import DemonstrationSampler
 from sf.learner.divergence import Rollback
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.orders import Orders
@@ -36,6 +38,7 @@ from sf.ranks.agreement import Agreement, RankStatus
 from sf.ranks.ranks import join, said_where_others_end
 from sf.shared.counters import CounterRow
 from sf.shared.weights import PolicyWorkers, SharedWeights
+from sf.storage.demonstrations.demonstrated_rows import DemonstratedRows
 from sf.system import gpu
 from sf.system.messages import say
 from sf.system.native import kernels
@@ -88,11 +91,14 @@ class Learner:
         faster_step = _faster_step(args, state_size=args.states.size)
         self._state = state = LearnerState(args, self.weights.latest_version, gradient_workers, ranks, faster_step)
         self._saver = Saver(args, state, reports)  # before a step, to know which version is saved
+        demonstrations = _demonstrations(args, state)
+        if demonstrations is not None and Cloning.is_due(args, state):
+            Cloning(args, state, demonstrations).run(self._saver.write_what_is_due)
         state.publish(self.weights)  # before the policy workers have the weights, and act by them
         self._policy_workers = None
         if args.policy_workers is not None:
             self._policy_workers = PolicyWorkers(self.weights, args.policy_workers, reports)
-        self._loader = make_loader(args, self.weights)  # takes samples from here on
+        self._loader = make_loader(args, self.weights, demonstrations)  # takes samples from here on
         reports.send(LearnerReady(state.env_steps, state.seconds_before, state.lost_steps, state.weights_event))
 
         if state.lost_steps:
@@ -188,6 +194,13 @@ def _gradient_workers(args: LearnerArgs) -> GradientWorkers | None:
         policy_id=args.policy_id,
         teams=args.teams,
     )
+
+
+def _demonstrations(args: LearnerArgs, state: LearnerState) -> DemonstrationSampler | None:
+    if args.demonstrations is None:
+        return None
+    seed = args.config.run.seed, args.policy_id, args.place.rank
+    return DemonstrationSampler(DemonstratedRows(args.demonstrations), seed, lambda: state.updater.version)
 
 
 def _faster_step(args: LearnerArgs, state_size: int) -> FasterStep | None:

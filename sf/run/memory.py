@@ -13,6 +13,7 @@ import numpy as np
 
 from sf.envs.tasks.united import FoundTasks
 from sf.run.plan import Plan, PolicyNetwork
+from sf.run.startup.demonstrations import kept_at
 from sf.shared.counters import CounterRow, Counters
 from sf.shared.levels import Levels
 from sf.shared.queues import IndexQueue, LocalQueues, PipeQueue, Queues, make_queues
@@ -55,6 +56,7 @@ class RunMemory:
     scheduled: Scheduled | None  # what `--anneal` changes
     levels: Levels | None  # that learners choose from
     teaching: Teaching | None  # where the run has teachers
+    demonstrations: Path | None  # where the rows of demonstrations are
     tasks: TaskTable | None  # where the environment is several tasks
     found_tasks: FoundTasks | None  # of these, for the rollout workers
     evaluations: IndexQueue | None  # orders to the evaluator, where there is one
@@ -123,6 +125,9 @@ class RunMemory:
             else None,
             levels=Levels.allocate(plan.levels, plan.num_policies) if plan.levels is not None else None,
             teaching=_teaching(plan) if plan.teachers else None,
+            demonstrations=kept_at(run_dir.path, plan.config.learner.demonstrations)
+            if plan.config.learner.demonstrations
+            else None,
             found_tasks=found_tasks,
             tasks=TaskTable.allocate(list(plan.spec.tasks), plan.tasks_of_groups) if plan.spec.tasks else None,
             evaluations=PipeQueue(1) if plan.num_evaluators else None,

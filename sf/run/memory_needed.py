@@ -31,7 +31,7 @@ def parts_needed(plan: Plan) -> list[Part]:
     copies = _KEPT * plan.num_policies + plan.num_evaluators * plan.num_policies
     if plan.device == "cpu":
         copies += _TRAINED * plan.num_policies + _ACTED_WITH * plan.num_policy_workers
-    slots = plan.config.slots_per_iteration
+    slots = plan.config.trajectories_per_iteration
     batches = (2 + bool(plan.symmetries)) * slots * plan.num_policies
     rounded_up = _page_locked(plan, slots) / (slot * slots) if plan.device != "cpu" else 1.0
     if plan.num_gradient_workers:

@@ -29,6 +29,7 @@ from sf.evaluation.play.exploitability import information_states, require_no_mem
 from sf.league.players.entrants import find_reference
 from sf.league.reference import played
 from sf.learner.batches.symmetric_images import find_symmetries
+from sf.learner.demonstrations.field import with_demonstrated_rows
 from sf.learner.intrinsic.curiosity import Curiosity
 from sf.learner.intrinsic.field import NONE, with_intrinsic_rows
 from sf.learner.optimizer.optimizer import require_available
@@ -36,6 +37,7 @@ from sf.model.building import build_model
 from sf.ranks.place import ALONE_HERE, Place, require_can_be_ranked
 from sf.run.memory_needed import require_memory
 from sf.run.plan import Plan, PolicyNetwork, sides_of_match
+from sf.run.startup.demonstrations import require_demonstrations
 from sf.run.startup.describing import describe, said_where_slow
 from sf.run.startup.levels import levels_of_run, with_level_rows
 from sf.run.startup.pool import find_pool
@@ -98,7 +100,9 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     num_actors = num_workers * sampler.num_groups_per_worker * actors_per_group
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name).path
     entrants, pool_roles = find_pool(config, spec, [network.spec for network in networks], run_dir, teams)
-    teachers = find_teachers(config, [network.spec for network in networks], run_dir)
+    specs = [network.spec for network in networks]
+    teachers = find_teachers(config, specs, run_dir)
+    require_demonstrations(config, specs, run_dir, place)
     plan = Plan(
         has_auto_sizes="auto" in (sampler.rollout, config.learner.batch_size),
         config=with_learning_rate(
@@ -165,7 +169,8 @@ def describe_networks(config: Config) -> DescribedNetworks:
     config = _with_clock_chosen(config, spec)
     if config.model.critic_clock:
         spec = with_clock(spec)
-    spec = with_teacher_rows(config, with_intrinsic_rows(config, with_level_rows(config, spec)))
+    for with_rows in (with_level_rows, with_intrinsic_rows, with_teacher_rows, with_demonstrated_rows):
+        spec = with_rows(config, spec)
     spec, teams = _with_central_critic(config, spec)
     return DescribedNetworks(config, spec, teams, _networks(config, spec))
 

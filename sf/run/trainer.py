@@ -18,7 +18,7 @@ from sf.run.lifetime import Run
 from sf.run.plan import Plan
 from sf.run.planning import make_plan
 from sf.run.record_hooks import OnRecord
-from sf.run.startup import initial_weights, teachers
+from sf.run.startup import demonstrations, initial_weights, teachers
 from sf.storage.earlier_run import left_behind
 from sf.storage.run_log import RunLog
 from sf.storage.text_files import printable
@@ -82,6 +82,13 @@ def _train(rank: Joined, on_record: OnRecord | None) -> dict[str, Any]:
                 initial_weights.write(plan, run_dir, initial)
             initial_weights.write_beginnings(plan, run_dir)
             teachers.keep(config.learner.teacher, plan.teachers, run_dir.path)
+
+            def show_and_log(line: str) -> None:
+                show(line)
+                log.write(line)
+
+            with said_to(show_and_log):
+                demonstrations.keep(config, plan.networks[0].spec, run_dir.path)
             record_start(run_dir)
             resumed_steps = [env_steps or 0 for env_steps in saved_steps]
 

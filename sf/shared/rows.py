@@ -87,6 +87,7 @@ FIELDS = [
     StepField("valid", np.bool_, Writer.ROLLOUT),
     StepField("level", np.int32, Writer.ROLLOUT, is_optional=True),
     StepField("intrinsic_advantage", np.float32, Writer.LEARNER, is_optional=True),
+    StepField("demonstrated", np.bool_, Writer.LEARNER, is_optional=True),
     StepField(
         PARAMS,
         np.float32,

@@ -117,6 +117,8 @@ def test_every_command_parses_and_every_run_could_start(text, tmp_path):
             pool = {"players": [{"name": name, "rating": {"mean": 0.0}} for name in told.players.players]}
             (tmp_path / "pool.json").write_text(json.dumps(pool))
             told = told.replace(reference_ratings=str(tmp_path / "pool.json"))
+        if told.learner.demonstrations:  # as before
+            told = told.replace(demonstrations=(), bc_steps=0, train_for_env_steps=told.run.train_for_env_steps or None)
         make_plan(told.replace(device="cpu"))  # a known environment, a network and numbers that fit
 
 

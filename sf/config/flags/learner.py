@@ -90,6 +90,10 @@ class LearnerConfig:
     first step, which small minibatches estimate badly; this takes a pass of the network that decoupled_clip and
     shuffle_steps make in any case. Samples that are not trained on never count."""
 
+    policy_loss_coeff: float = 1.0
+    """Weight of the policy loss. 0 trains the values alone: --anneal policy_loss_coeff=0:1@100000 lets those of a
+    policy that was cloned catch up before they move it."""
+
     value_loss_coeff: float = 0.5
     """Weight of the value loss."""
 
@@ -120,6 +124,27 @@ class LearnerConfig:
     teacher_on: str = "student"
     """Choose who acts while there is a teacher. student: the policy itself. teacher: the teacher. mix:P: the teacher in
     a share P of the trajectories, which falls with teacher_coeff."""
+
+    demonstrations: tuple[str, ...] = ()
+    """Minari data sets to learn from: their names on this machine, or paths. sf-record makes them. See
+    docs/demonstrations.md."""
+
+    demo_coeff: float = 1.0
+    """Weight of the negative log-likelihood of what the demonstrator did, beside the loss of rewards. It falls to 0 in
+    the first half of a run that ends by steps or seconds, unless --anneal names it. 0: demonstrations are for bc_steps
+    alone."""
+
+    demo_share: float = 0.25
+    """Demonstrated trajectories in each minibatch, for each one of the run."""
+
+    bc_steps: int = 0
+    """Optimiser steps on demonstrations alone before the first rollout (behaviour cloning): of the policy on their
+    actions, and of the values on their rewards. One episode in ten is held out, and the weights that predict these best
+    are kept. They end the cloning where they get no better."""
+
+    bc_patience: int = 10
+    """End the cloning after so many looks at the held-out episodes in a row that show no better weights. There are 50
+    in bc_steps."""
 
     intrinsic: str = "none"
     """A reward for what the policy has not seen before, beside that of the environment. rnd: the error in predicting a
@@ -214,10 +239,12 @@ class LearnerConfig:
         "gae_lambda",
         "reward_scale",
         "ppo_clip_ratio",
+        "policy_loss_coeff",
         "value_loss_coeff",
         "exploration_loss_coeff",
         "intrinsic_coeff",
         "teacher_coeff",
+        "demo_coeff",
         "learning_rate",
     )
     """Fields that --anneal may change."""
@@ -231,7 +258,14 @@ class LearnerConfig:
             "data, so take 2 epochs or more, or leave it out",
         )
         require_range(self, "gamma", "gae_lambda", "lr_adaptive_advantage_share", least=0, most=1)
-        require_range(self, "intrinsic_coeff", "teacher_coeff", least=0)
+        require_range(self, "intrinsic_coeff", "teacher_coeff", "demo_coeff", "policy_loss_coeff", least=0)
+        require_range(self, "demo_share", above=0, most=10)
+        require_range(self, "bc_steps", least=0)
+        require_range(self, "bc_patience", least=1)
+        require(
+            not self.bc_steps or bool(self.demonstrations),
+            f"bc_steps is {self.bc_steps}, and there is nothing to clone: name a data set with --demonstrations",
+        )
         require(
             self.teaching_share is not None,
             f"teacher_on is {self.teacher_on!r}: it may be student, teacher, or mix:P with a share P from 0 to 1",

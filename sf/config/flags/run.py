@@ -70,7 +70,8 @@ class RunConfig:
 
     train_for_env_steps: int | None = None
     """Stop after this many env steps: decisions, summed over all policies. Frames are env steps x frameskip. None: not
-    by env steps. Without any end, a run trains until Ctrl-C."""
+    by env steps. Without any end, a run trains until Ctrl-C. 0, with bc_steps: clone demonstrations, and nothing
+    else."""
 
     train_for_env_frames: int | None = None
     """Stop after this many simulator frames. Replaces a train_for_env_steps of the preset, and is replaced by one."""
@@ -127,7 +128,8 @@ class RunConfig:
         )
         require_range(self, "new_choice_probability", above=0, below=1)
         require(0 <= self.seed < 2**32, f"seed is {self.seed}: it must be from 0 to {2**32 - 1}")
-        require_range(self, "train_for_env_steps", "train_for_env_frames", "stats_avg", least=1)
+        require_range(self, "train_for_env_steps", least=0)
+        require_range(self, "train_for_env_frames", "stats_avg", least=1)
         require_range(self, "train_for_seconds", "save_every_sec", "summaries_every_sec", above=0)
         require_range(self, "keep_checkpoints", least=2)
         require_range(self, "save_milestones_sec", least=0)

@@ -6,18 +6,23 @@ from sf.learner.args import LearnerArgs
 from sf.learner.batches.buffer import BatchBuffer
 from sf.learner.batches.loaders import AsyncLoader, Loader, SlotCopier, SyncLoader
 from sf.learner.batches.yielding_loader import YieldingLoader
+from sf.learner.demonstrations.sampler import DemonstrationSampler
 from sf.shared.policy_view import PolicyView
 from sf.shared.weights import SharedWeights
 
 
-def make_loader(args: LearnerArgs, weights: SharedWeights) -> Loader:
+def make_loader(
+    args: LearnerArgs, weights: SharedWeights, demonstrations: DemonstrationSampler | None = None
+) -> Loader:
     """The loader of an asynchronous or of a synchronous run."""
     device = args.weights.device
     copier = SlotCopier(args.slots, args.states, args.spec)
     layout = PolicyView(args.spec).layout(args.slots.arrays)
 
     def buffer() -> BatchBuffer:
-        return BatchBuffer(layout, args.config.slots_per_iteration, args.states.size, device)
+        config = args.config
+        beside = demonstrations, config.demonstrated_per_iteration
+        return BatchBuffer(layout, config.slots_per_iteration, args.states.size, device, *beside)
 
     if not args.config.sampler.async_rl:
         return SyncLoader(args.slots, copier, buffer(), weights, args.num_actors)

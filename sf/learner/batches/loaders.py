@@ -153,13 +153,13 @@ class AsyncLoader(Loader):
         """Returns the slots that are copied and not given back yet."""
         batch, column, buffer.env_steps = buffer.host, 0, 0
         held: list[int] = []
-        while column < batch.num_trajectories:
-            slots = self._slots.take(at_most=batch.num_trajectories - column)
+        while column < buffer.num_slots:
+            slots = self._slots.take(at_most=buffer.num_slots - column)
             self._copier.copy(slots, batch, column)
             buffer.env_steps += self._slots.env_steps(slots)
             column += len(slots)
             held += slots
-            if self._slots.supply_beside(held) < batch.num_trajectories - column:
+            if self._slots.supply_beside(held) < buffer.num_slots - column:
                 self._slots.give_back(held)
                 held = []
         return held
@@ -190,13 +190,13 @@ class SyncLoader(Loader):
         """The next filled batch; None after a stop. Where a queue raises something else, the next call goes on."""
         self._buffer.wait_until_sent()
         batch = self._buffer.host
-        while self._column < batch.num_trajectories:
+        while self._column < self._buffer.num_slots:
             if not self._round:
                 try:
                     self._collect_round()
                 except StopRequested:
                     return None
-            take = min(len(self._round), batch.num_trajectories - self._column)
+            take = min(len(self._round), self._buffer.num_slots - self._column)
             slots, self._round = self._round[:take], self._round[take:]
             self._copier.copy(slots, batch, self._column)
             self._num_env_steps += self._slots.env_steps(slots)

@@ -20,6 +20,7 @@ from sf.envs.errors import UsageError
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.symmetries import UNKNOWN, Symmetry
 from sf.learner.batches.batch import Batch
+from sf.learner.demonstrations.field import DEMONSTRATED
 
 
 def find_symmetries(config: Config, state_size: int) -> Sequence[Symmetry]:
@@ -72,7 +73,8 @@ class SymmetricImages:
         if acts is not None:
             is_known |= ~acts[:-1]  # an agent that waits does nothing, there as here
         discrete = action.clamp(min=0).to(batch.discrete.dtype)
-        image = batch.replaced(obs=obs, discrete=discrete, valid=batch.valid & is_known)
+        is_there = {name: batch.fields[name] & is_known for name in ("valid", DEMONSTRATED) if name in batch.fields}
+        image = batch.replaced(obs=obs, discrete=discrete, **is_there)
         return image, mask & is_known
 
 

@@ -40,7 +40,7 @@ class YieldingLoader(Loader):
         self._stop = stop
         self._change = threading.Condition()  # over all that follows
         self._filling, self._other = buffers
-        self._num_columns = self._filling.host.num_trajectories
+        self._num_columns = self._filling.num_slots
         self._num_filled = 0
         self._oldest = 0  # column
         self._env_steps = np.zeros(self._num_columns, np.int64)  # in each column

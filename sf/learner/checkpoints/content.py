@@ -29,6 +29,7 @@ def make_checkpoint(
     weights_event: int = 0,
     annealing: Mapping[str, Any] = MappingProxyType({}),
     levels: Mapping[str, Any] = MappingProxyType({}),
+    cloning: Mapping[str, Any] = MappingProxyType({}),
 ) -> Checkpoint:
     """Returns a checkpoint of tensors that are trained on, not of copies.
 
@@ -43,6 +44,7 @@ def make_checkpoint(
         "weights_event": weights_event,
         "annealing": dict(annealing),
         "levels": dict(levels),
+        "cloning": dict(cloning),
         "updater": updater.state(),
         "config": config.flat(),
         "obs_space": space_json.to_json(spec.native_obs_space),
@@ -56,8 +58,9 @@ class Origin:
     """Holds the numbers that a learner begins with. saved: where they come from; None: it begins anew.
 
     trained_steps: of the env steps, what the weights have learned from. seconds: of the run until then. weights_event:
-    number of the decision that gave the policy its weights, as the parent counts them. annealing, levels: the states of
-    `sf.learner.schedules.Annealing` and `sf.learner.levels.LevelScores`.
+    number of the decision that gave the policy its weights, as the parent counts them. annealing, levels, cloning: the
+    states of `sf.learner.schedules.Annealing`, `sf.learner.levels.LevelScores` and
+    `sf.learner.demonstrations.cloning.Cloning`.
     """
 
     saved: Checkpoint | None = None
@@ -67,6 +70,7 @@ class Origin:
     weights_event: int = 0
     annealing: Mapping[str, Any] = field(default_factory=dict)
     levels: Mapping[str, Any] = field(default_factory=dict)
+    cloning: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, saved: Checkpoint | None) -> Origin:
@@ -75,7 +79,7 @@ class Origin:
         state = saved.state
         weights_event = state.get("weights_event", 0)  # older checkpoints know of no population
         numbers = state["env_steps"], state["trained_steps"], state["seconds"], weights_event
-        return cls(saved, *numbers, state.get("annealing", {}), state.get("levels", {}))
+        return cls(saved, *numbers, *(state.get(name, {}) for name in ("annealing", "levels", "cloning")))
 
     @property
     def description(self) -> str:

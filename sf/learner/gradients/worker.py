@@ -55,8 +55,8 @@ class Sizes:
         """For a minibatch that is cut into so many parts, of trajectories or of single steps, of which so many stay
         together."""
         num_steps, num_batches = config.rollout, config.learner.num_batches_per_epoch
-        columns = math.ceil(math.ceil(config.slots_per_iteration / num_batches) / num_shares)
-        single_steps = math.ceil(math.ceil(config.slots_per_iteration * num_steps / num_batches) / num_shares)
+        columns = math.ceil(math.ceil(config.trajectories_per_iteration / num_batches) / num_shares)
+        single_steps = math.ceil(math.ceil(config.trajectories_per_iteration * num_steps / num_batches) / num_shares)
         return cls(max(columns * (num_steps + 1), single_steps + num_together), max(columns, num_together))
 
 

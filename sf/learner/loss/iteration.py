@@ -10,7 +10,7 @@ from sf.config import LearnerConfig
 from sf.learner.batches.minibatches import Minibatch, Moments, Targets
 from sf.learner.batches.priorities import priorities
 from sf.learner.loss.masks import MaskedMean, share_out
-from sf.learner.loss.minibatch_loss import loss_settings
+from sf.learner.loss.minibatch_loss import as_own, loss_settings
 from sf.learner.loss.numbers import LossNumbers
 from sf.learner.loss.targets import corrected, make_targets, moments
 from sf.ranks.ranks import ALONE, Ranks
@@ -48,7 +48,8 @@ def prepare(
         whole = whole._replace(proximal_log_prob=before.log_prob)
     if not _needs_targets(config, has_memory):
         return whole
-    targets = make_targets(config, whole.batch, before.log_prob, before.value, whole.teammates, advantage_scale)
+    batch = as_own(whole.batch, before.log_prob)
+    targets = make_targets(config, batch, before.log_prob, before.value, whole.teammates, advantage_scale)
     if _is_of_steps(config, has_memory):
         whole = whole._replace(targets=targets)
     if is_normalized_at_once(config):

@@ -7,7 +7,9 @@ from torch import Tensor
 
 from sf.config import LearnerConfig
 from sf.envs.spaces.actions import ACTION_MASK
+from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Minibatch
+from sf.learner.demonstrations.field import DEMONSTRATED
 from sf.learner.loss import terms
 from sf.learner.loss.numbers import LossNumbers
 from sf.learner.loss.ppo import PPOLoss, ppo_loss
@@ -34,8 +36,12 @@ def minibatch_loss(
     configuration.
     """
     numbers = LossNumbers.of(config) if numbers is None else numbers
+    log_prob = policy.log_prob(minibatch.batch.discrete, minibatch.batch.continuous)  # [T, B]
+    minibatch = minibatch._replace(
+        batch=as_own(minibatch.batch, log_prob),
+        proximal_log_prob=_own(minibatch.batch, log_prob, minibatch.proximal_log_prob),
+    )
     batch = minibatch.batch
-    log_prob = policy.log_prob(batch.discrete, batch.continuous)  # [T, B]
     scale = scale_of(value_norm, {key: obs[:-1] for key, obs in batch.obs.items()})  # of the T rows of decisions
     targets, of_advantage = minibatch.targets, advantage_scale(value_norm, batch.obs)
     if targets is None:
@@ -68,6 +74,18 @@ def minibatch_loss(
         ranks=ranks,
     )
     return loss, targets.value
+
+
+def as_own(batch: Batch, log_prob: Tensor) -> Batch:
+    """Returns the batch with the actions of a demonstrator, whose probabilities nobody knows, taken as if they were the
+    policy's own. log_prob: [T, B], of the policy."""
+    return batch.replaced(log_prob=_own(batch, log_prob, batch.log_prob)) if DEMONSTRATED in batch.fields else batch
+
+
+def _own(batch: Batch, log_prob: Tensor, behaviour_log_prob: Tensor) -> Tensor:
+    if DEMONSTRATED not in batch.fields:
+        return behaviour_log_prob
+    return torch.where(batch.fields[DEMONSTRATED], log_prob.detach(), behaviour_log_prob)
 
 
 def loss_settings(config: LearnerConfig, numbers: LossNumbers) -> LossSettings:

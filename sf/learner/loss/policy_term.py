@@ -50,4 +50,5 @@ POLICY = LossTerm(
         # (sum x)^2 / sum x^2, x = target / behaviour, as a share of samples: 1 on-policy
         "effective_sample_size": lambda of_all: of_all["ratio"].square() / of_all["squared_ratio"].clamp(min=1e-8),
     },
+    coefficient="policy_loss_coeff",
 )

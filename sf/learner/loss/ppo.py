@@ -65,7 +65,7 @@ def ppo_loss(
                  -mean min(rho_bar, exp(log_prob - behaviour_log_prob)) log_prob A    with_importance_weight
                  -mean log_prob A                                                     otherwise
         value  = mean max((v - target)^2, (clip(v, v_b - clip_value, v_b + clip_value) - target)^2)
-        loss   = policy + value_loss_coeff value - exploration_loss_coeff mean entropy
+        loss   = policy_loss_coeff policy + value_loss_coeff value - exploration_loss_coeff mean entropy
 
     The proximal policy is the one that the update stays close to. PPO's is the behaviour policy, and then the weight
     is 1. A newer one decouples the size of an update from the age of the data (Hilton et al. 2022, section 3). The
@@ -101,15 +101,24 @@ def ppo_loss(
     for tensor in (*others, mask):
         assert tensor.shape == log_prob.shape, (tensor.shape, log_prob.shape)
     # Before anything else: 0 x NaN would be NaN, in the gradients too.
+    any_log_prob = log_prob
     log_prob, proximal_log_prob, behaviour_log_prob, entropy, advantage, *of_critic = (
         torch.where(mask, tensor, 0.0) for tensor in (log_prob, *others)
     )
     value, behaviour_value, value_target, returns = of_critic
     named = {name for term in terms for name in term.fields}
-    fields = {name: _masked(tensor, mask) for name, tensor in (fields or {}).items() if name in named}
-    chosen = mask if has_choice is None else mask & has_choice
-    mean, mean_of_chosen = (MaskedMean(some, log_prob.dtype, sample_weight) for some in (mask, chosen))
-    share_out(ranks, [mean, mean_of_chosen])
+    given = fields or {}
+    fields = {name: _masked(tensor, mask) for name, tensor in given.items() if name in named}
+    masks: dict[str | None, Tensor] = {
+        None: mask,
+        **{term.over: given[term.over] for term in terms if term.over is not None},
+    }
+    means = {
+        over: [MaskedMean(some, log_prob.dtype, sample_weight) for some in (of, _with(of, has_choice))]
+        for over, of in masks.items()
+    }
+    share_out(ranks, [mean for pair in means.values() for mean in pair])
+    mean, mean_of_chosen = means[None]
 
     advantage = advantage.detach()
     if settings.corrects_advantages:
@@ -134,7 +143,14 @@ def ppo_loss(
         fields,
         policy,
     )
-    computed = [term.compute(samples) for term in terms]
+
+    def counted(over: str | None) -> Samples:
+        if over is None:
+            return samples
+        of_term = torch.where(masks[over], any_log_prob, 0.0)
+        return samples._replace(log_prob=of_term, mean=means[over][0], mean_of_chosen=means[over][1])
+
+    computed = [term.compute(counted(term.over)) for term in terms]
     values = [coefficient * value for coefficient, (value, _) in zip(coefficients, computed, strict=True)]
     loss = sum(values[1:], start=values[0])
     if sample_weight is not None:
@@ -155,6 +171,10 @@ def ppo_loss(
             "num_choices": mean_of_chosen.num_samples,
         }
     return PPOLoss(loss, {name: metric.detach() for name, metric in metrics.items()}, of_all_ranks.detach())
+
+
+def _with(mask: Tensor, has_choice: Tensor | None) -> Tensor:
+    return mask if has_choice is None else mask & has_choice
 
 
 def _masked(tensor: Tensor, mask: Tensor) -> Tensor:

@@ -69,13 +69,15 @@ class LossTerm:
 
     compute: returns the value, 0-dim, and the parts of the metrics, 0-dim: means and sums over the samples of this
     rank, which add up to those of all. metrics: makes each metric, by name, from these totals and that of the value,
-    "value". coefficient: the flag by which the value counts; None: it counts as it is. fields: the fields of a step
-    that `compute` reads. exists: whether a learner has the term.
+    "value". coefficient: the flag by which the value counts. fields: the fields of a step that `compute` reads. over:
+    the field of a step, [T, B] bool, that says which samples count in the place of those that are trained on;
+    `log_prob`, `mean` and `mean_of_chosen` are of these then. exists: whether a learner has the term.
     """
 
     name: str
     compute: Callable[[Samples], tuple[Tensor, dict[str, Tensor]]]
     metrics: Mapping[str, Callable[[Totals], Tensor]]
-    coefficient: str | None = None
+    coefficient: str
     fields: tuple[str, ...] = ()
+    over: str | None = None
     exists: Callable[[LearnerConfig], bool] = field(default=lambda config: True)

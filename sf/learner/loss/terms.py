@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from sf.config import LearnerConfig
+from sf.learner.loss.demonstration_term import DEMONSTRATION
 from sf.learner.loss.entropy_term import ENTROPY
 from sf.learner.loss.policy_term import POLICY
 from sf.learner.loss.teacher_term import TEACHER
 from sf.learner.loss.term import LossTerm
 from sf.learner.loss.value_term import VALUE
 
-TERMS = [POLICY, VALUE, ENTROPY, TEACHER]
+TERMS = [POLICY, VALUE, ENTROPY, TEACHER, DEMONSTRATION]
 
 # Metrics of all samples, beside those of the terms.
 OF_SAMPLES = (
@@ -32,4 +33,4 @@ def metrics_of(config: LearnerConfig) -> list[str]:
 
 def coefficients_of(config: LearnerConfig) -> list[float]:
     """Returns what each of the `terms_of` a learner counts by."""
-    return [1.0 if term.coefficient is None else getattr(config, term.coefficient) for term in terms_of(config)]
+    return [getattr(config, term.coefficient) for term in terms_of(config)]

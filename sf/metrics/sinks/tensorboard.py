@@ -29,6 +29,7 @@ _OF_FEATURES = (
     "levels/",
     "intrinsic/",
     "teacher/",
+    "demonstrations/",
 )  # groups of metrics of the learner that some runs have
 # Environments' own, evaluations, players, videos.
 _KEPT_GROUPS = ("stats/", "eval/", "league/", "video", *_OF_FEATURES)

@@ -49,7 +49,7 @@ def saved_env_steps(plan: Plan, run_dir: RunDir) -> list[int | None]:
             "name another --experiment, or start over with --restart_behavior restart"
         )
     env_steps: list[int | None] = []
-    seconds = 0.0
+    seconds, is_cloned = 0.0, not plan.config.learner.bc_steps
     for policy_id in range(plan.num_policies):
         file = checkpoint.latest(run_dir.checkpoints_of(policy_id, plan.num_policies))
         if file is None:
@@ -61,7 +61,10 @@ def saved_env_steps(plan: Plan, run_dir: RunDir) -> list[int | None]:
         _require_same_optimizer(saved, file, plan)
         env_steps.append(checkpoint_names.env_steps(file))
         seconds = max(seconds, saved.state["seconds"])
-    _require_time_left(plan, run_dir, sum(steps or 0 for steps in env_steps), seconds)
+        is_cloned |= saved.state.get("cloning", {}).get("is_over", False)
+    taken = sum(steps or 0 for steps in env_steps)
+    if taken or is_cloned:
+        _require_time_left(plan, run_dir, taken, seconds)
     return env_steps
 
 

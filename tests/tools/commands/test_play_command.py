@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from masked_env import Nim
 from typist import Typist
@@ -13,6 +14,7 @@ from untrained import untrained
 from sf.envs import EnvOptions
 from sf.evaluation.play.episodes import Played
 from sf.storage import checkpoint
+from sf.storage.demonstrations.minari_set import MinariSet
 from sf.storage.run_dir import RunDir
 from sf.tools.commands.play import command, game
 from sf.tools.commands.play.console import Console
@@ -37,8 +39,12 @@ def test_a_key_that_is_held_acts_at_each_step_and_a_short_press_once(tmp_path, m
     # Picture 1 shows where the episode begins, picture n + 1 what step n led to.
     typist = Typist(monkeypatch, ["x"], {3: "+left", 5: "-left", 6: "+right -right"})
     path = tmp_path / "played.json"
-    status, out, err = sf_play("keyed_env:Keyed", "--episodes", 1, "--json", path)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "sets"))
+    status, out, err = sf_play("keyed_env:Keyed", "--episodes", 1, "--json", path, "--record", "keyed-v0")
     assert (status, err) == (0, "")
+    (recorded,) = MinariSet("keyed-v0").episodes()
+    assert np.bincount(recorded.actions).tolist() == [3, 2, 1]
+    assert "keyed-v0: 1 episodes, 6 steps, mean return 6.00" in out
     assert "episode 1: return 6.00, 6 steps, noop 3, left 2, right 1" in out
     assert typist.said == ["press any key to begin"]
     played = json.loads(path.read_text())

@@ -46,6 +46,7 @@ def _learner_arguments(start: Start) -> LearnerArgs:
         scheduled=memory.scheduled,
         levels=memory.levels,
         teaching=memory.teaching,
+        demonstrations=memory.demonstrations,
         recoveries=memory.recoveries,
         orders=orders,
         hyperparameters=dict(start.hyperparameters(policy_id)),

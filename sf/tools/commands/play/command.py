@@ -23,7 +23,9 @@ from sf.tools.commands.watched_episodes import GentleInterrupt, say_summary
 from sf.tools.report.outputs import require_outputs, write_json
 
 if TYPE_CHECKING:
+    from sf.envs import EnvSpec
     from sf.evaluation.play.episodes import Played
+    from sf.evaluation.recording import Parts, Recording
     from sf.tools.commands.play.game import Game
 
 _MOST_EPISODES = 10_000
@@ -66,6 +68,10 @@ class PlayFlags(PolicyFlags):
 
     policy: int | None = None
     """Number of the policy to play against, in a run with several. Default: all of them, in turn."""
+
+    record: str | None = None
+    """Write what you have done in the matches that came to their end as a Minari data set of this name,
+    (GROUP/)NAME-vNUMBER, which a policy can learn from: docs/demonstrations.md."""
 
     json: Path | None = None
     """Write the episodes, and your mean return and win rate, to this file."""
@@ -111,10 +117,33 @@ def _run(flags: PlayFlags, interrupt: GentleInterrupt) -> None:
                 raise ValueError(
                     f"{game.env} cannot be played: give its group the methods of sf.envs.group.PlayedGroup"
                 )
-            played = play(flags, game, group, keyboard, console, interrupt)
+            recording = _recording(flags, game, group.spec)
+            parts = None if recording is None else recording.parts("person")
+            played = play(flags, game, group, keyboard, console, interrupt, parts)
+    if recording is not None and parts is not None:
+        _finish(recording, parts, flags)
     say_summary(played, game.names, group.spec.time_limit)
     if flags.json is not None:
         write_json(flags.json, _result(flags, game, played))
+
+
+def _recording(flags: PlayFlags, game: Game, spec: EnvSpec) -> Recording | None:
+    if flags.record is None:
+        return None
+    from sf.evaluation.recording import Recording  # noqa: PLC0415
+
+    return Recording(flags.record, game.env, spec, {"player": "person", "env": flags.env})
+
+
+def _finish(recording: Recording, parts: Parts, flags: PlayFlags) -> None:
+    from sf.tools.commands.record import say_finished  # noqa: PLC0415
+
+    assert flags.record is not None
+    parts.write()
+    if recording.count():
+        say_finished(flags.record, recording.finish("a person", "sf-play"))
+    else:
+        print(f"no match has come to its end, so there is no data set {flags.record}")
 
 
 def _result(flags: PlayFlags, game: Game, played: list[Played]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from sf.tools.commands.watched_episodes import GentleInterrupt, say_episode, sho
 
 if TYPE_CHECKING:
     from sf.evaluation.play.contestants import Contestant
+    from sf.evaluation.recording import Parts
     from sf.tools.commands.play.command import PlayFlags
 
 YOU = "you"
@@ -134,15 +135,23 @@ def play(
     keyboard: Keyboard,
     console: Console,
     interrupt: GentleInterrupt,
+    parts: Parts | None = None,
 ) -> list[Played]:
-    """Returns the episodes that were played to their end."""
+    """Returns the episodes that were played to their end. parts: where those of the person are recorded, if at all."""
 
     def choose(n: int, mask: np.ndarray | None) -> list[int]:
         return controls.choose(mask, group.moves(n)) if episodes.is_playing[n] else controls.idle
 
     human = HumanPlayer(game.env, ActionSpec.of(group.spec.action_space), choose)
     lineups = game.lineups(flags.episodes, flags.agent)
-    episodes = Play(group, [human, *make_players(game)], lineups, range(1), 1, flags.seed, flags.deterministic)
+    what = group, [human, *make_players(game)], lineups, range(1), 1, flags.seed, flags.deterministic
+    episodes: Play
+    if parts is None:
+        episodes = Play(*what)
+    else:
+        from sf.evaluation.recording import RecordedPlay  # noqa: PLC0415
+
+        episodes = RecordedPlay(parts, 1, *what)
     waits = _waits(episodes, group) if flags.wait is None else flags.wait
     controls = Controls(game.env, group.spec, waits, keyboard, console)
     stage = Stage(game.env, [YOU, *short_names(list(game.others))], lineups, 1, group.num_views)
