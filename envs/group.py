@@ -34,6 +34,9 @@ import numpy as np
 
 from sf.envs.spaces.action_names import ActionNames
 
+ADVICE = "advice_"
+"""Before the name of a player of the simulator: the observation [A] int8 of what it would choose, one-hot."""
+
 ObsRows = Mapping[str, Sequence[np.ndarray]]
 """Where the next observations go: `rows[key][n]` is a writable array of the shape of `obs_space[key]` for actor n."""
 
@@ -60,6 +63,8 @@ class EnvSpec:
     # Players of the simulator itself that can take the place of an agent, by name: where the first discrete action of
     # an agent is this number, which is negative, that bot acts in this step.
     bots: Mapping[str, int] = field(default_factory=dict, compare=False)
+    # Players of the simulator that can say what they would do, as observations `ADVICE` + name: see `advice`.
+    advisers: tuple[str, ...] = field(default=(), compare=False)
     agents: tuple[str, ...] = field(default=(), compare=False)  # names of the agents; (): see `sf.envs.teams`
     teams: tuple[int, ...] = field(default=(), compare=False)  # [A] of the agents, from 0; (): not known
     kinds: tuple[int, ...] = field(default=(), compare=False)  # [A] see `sf.envs.groups.kinds`; (): all are alike

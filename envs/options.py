@@ -45,6 +45,10 @@ class SharedOptions:
     """Treat an observation outside the bounds of its Box as an error, checked at every step. false: check one
     observation in 127, report it once, and train on."""
 
+    advice: tuple[str, ...] = ()
+    """Bots of the simulator that say at each decision what they would do, in observations advice_NAME. --teacher
+    bot:NAME sets it."""
+
     show_agent: bool | Literal["auto"] = "auto"
     """Show each agent its index among the agents of its environment, as the observation agent_index (one-hot). auto:
     if one policy plays agents whose spaces differ, and in teams of 2 to 16 agents (OpenAI Five)."""

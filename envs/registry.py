@@ -72,6 +72,7 @@ def describe(env_id: str, options: EnvOptions) -> EnvSpec:
         spec = with_teams(env_id, _entry(env_id, options).describe(env_id, options), options)
         require_teams_for_rewards(env_id, spec, options)
         require_options(env_id, spec, options.option_ranges, "env_options")
+        _require_advisers(env_id, spec, options)
     return with_index(spec) if is_shown(env_id, spec, options) else spec
 
 
@@ -119,6 +120,14 @@ def _as_asked(env_id: str, group: Any, options: EnvOptions, *seed: int) -> Any:
         require_options(env_id, group.spec, ranges, "env_options")
         group = EpisodeOptionsGroup(group, ranges, seed)
     return IndexedGroup(group) if is_shown(env_id, group.spec, options) else group
+
+
+def _require_advisers(env_id: str, spec: EnvSpec, options: EnvOptions) -> None:
+    """Raises UsageError for advice that nobody gives."""
+    unknown = [name for name in options.advice if name not in spec.advisers]
+    if unknown:
+        known = ", ".join(spec.advisers) or "none"
+        raise UsageError(f"advice is {unknown[0]}: the bots of {env_id} that say what they would do are: {known}")
 
 
 def require_name(env_id: str) -> None:
@@ -184,13 +193,13 @@ def as_evaluated(env_id: str, options: EnvOptions) -> EnvOptions:
     tasks = tasks_of(env_id)
     for task in () if tasks is None else tasks.tasks:
         options = as_evaluated(task.env, options)
-    family = _first_asked(env_id)
+    family, options = _first_asked(env_id), dataclasses.replace(options, advice=())
     return options if family is None else dataclasses.replace(options, **_flags_for_training(family))
 
 
 def flags_for_training() -> set[str]:
     """Returns those of `EnvOptions` that evaluations are without."""
-    return {name for family in FAMILIES for name in _flags_for_training(family)}
+    return {"advice", *(name for family in FAMILIES for name in _flags_for_training(family))}
 
 
 def _flags_for_training(family: Family) -> dict[str, Any]:

@@ -96,6 +96,11 @@ class Games:
         """Write what the players see: see `sf.envs.rts.engine.compiled.observe`."""
         compiled.observe(self.worlds, self.num_players, plane_of, planes, masks)
 
+    def advise(self, asked: Sequence[str], commands: np.ndarray, are_same: np.ndarray) -> None:
+        """Write what AIs would do: see `sf.envs.rts.engine.compiled.advise`."""
+        numbers = np.array([ais.AIS.index(name) for name in asked], np.int64)
+        compiled.advise(self.worlds, self.num_players, numbers, commands, are_same)
+
     def snapshot(self, g: int) -> bytes:
         """Returns all of one game, compressed; `restore` goes on from it to the bit."""
         return _MAGIC + json.dumps(self._head).encode() + b"\n" + zlib.compress(self._raw(g), 3)

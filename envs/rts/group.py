@@ -9,11 +9,12 @@ import numpy as np
 
 from sf.envs.entries import describer
 from sf.envs.field_types import require
-from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
+from sf.envs.group import ADVICE, EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.film import FilmedGroup
 from sf.envs.rts.arena import HELP, MOST_HELP, Arena
 from sf.envs.rts.controls import OBSERVATION
+from sf.envs.rts.engine.ais import ADVISERS
 from sf.envs.rts.games import command_of
 from sf.envs.rts.picture import PICTURES_PER_S, ArenaCamera
 from sf.envs.rts.settings import OPPONENTS, settings
@@ -55,30 +56,43 @@ def _make(env_id: str, num_envs: int, options: EnvOptions, seed: int, first_env_
     )
     game, num_players = NAMES[env_id]
     seeds = [env_seed(seed, first_env_idx + e) for e in range(num_envs)]
-    return RtsGroup(Arena(settings(game, options.kwargs, env_id, num_players), seeds, num_players))
+    return RtsGroup(Arena(settings(game, options.kwargs, env_id, num_players), seeds, num_players), options.advice)
 
 
 class RtsGroup:
     """E games; actor n is player n % P of game n // P. A game that ends begins anew in the same step."""
 
-    def __init__(self, arena: Arena) -> None:
+    def __init__(self, arena: Arena, advice: tuple[str, ...] = ()) -> None:
+        """advice: AIs that say at each decision what they would do."""
         self.arena = arena
         controls, self._skip = arena.controls, arena.settings.skip
         obs_space = controls.obs_space(arena.settings)
         if not isinstance(obs_space, gym.spaces.Dict):
             obs_space = gym.spaces.Dict({"obs": obs_space})
         bots = OPPONENTS[arena.settings.game] if arena.num_players > 1 else ()
+        advisers = tuple(name for name in OPPONENTS[arena.settings.game] if name in ADVISERS and controls.is_single)
+        self._advice = tuple(name for name in advice if name in advisers)
+        native = None
+        if self._advice:
+            said = gym.spaces.Box(0, 1, controls.head_sizes, np.int8)
+            obs_space = gym.spaces.Dict({**obs_space.spaces, **{ADVICE + name: said for name in self._advice}})
+            native = obs_space
         self.spec = EnvSpec(
             obs_space,
             controls.action_space(),
             num_agents=arena.num_players,
             frameskip=self._skip,
             action_names=controls.names_of_heads(),
+            env_obs_space=native,
             bots={name: command_of(name) for name in bots},
+            advisers=advisers,
             schedulable={HELP: (0, MOST_HELP)} if arena.num_players == 1 and OPPONENTS[arena.settings.game] else {},
             teams=tuple(range(arena.num_players)) if arena.num_players > 1 else (),
         )
         self.num_actors = arena.games.num * arena.num_players
+        shape = arena.games.num, arena.num_players, len(self._advice)
+        self._said, self._are_same = np.zeros(shape, np.int64), np.zeros(shape, bool)
+        self._num_same = np.zeros(shape, np.int64)  # in the episode
         self._key = OBSERVATION if controls.has_mask else "obs"
         self._returns = np.zeros(self.num_actors)
         self._num_steps = np.zeros(arena.games.num, np.int64)
@@ -93,6 +107,7 @@ class RtsGroup:
         self._returns[:] = 0.0
         self._num_steps[:] = 0
         self._began_at[:] = self.arena.games.ticks
+        self._num_same[:] = 0
         self._write(obs)
 
     def step(self, discrete: np.ndarray, continuous: np.ndarray, obs: ObsRows, result: StepResult) -> list[Episode]:
@@ -110,7 +125,7 @@ class RtsGroup:
             for n in np.flatnonzero(result.terminated).tolist():
                 g, player = divmod(n, num_players)
                 num_steps, num_frames = int(self._num_steps[g]), int(arena.games.ticks[g] - self._began_at[g])
-                stats = arena.stats(g, player)
+                stats = {**arena.stats(g, player), **self._share_of_same(g, player)}
                 episodes.append(Episode(n, float(self._returns[n]), num_steps, num_frames, stats))
                 self._returns[n] = 0.0
             self._num_steps[ended] = 0
@@ -120,6 +135,13 @@ class RtsGroup:
             arena.look()
         self._write(obs)
         return episodes
+
+    def _share_of_same(self, g: int, player: int) -> dict[str, float]:
+        """Returns the share of decisions in which an AI's command was the one that it gave."""
+        num = max(1, int(self._num_steps[g]))
+        found = {name: float(self._num_same[g, player, n]) / num for n, name in enumerate(self._advice)}
+        self._num_same[g, player] = 0
+        return {f"advice_exact_{name}": share for name, share in found.items()}
 
     def close(self) -> None:
         pass
@@ -132,3 +154,10 @@ class RtsGroup:
         if self.arena.controls.has_mask:
             for row, mask in zip(obs[ACTION_MASK], self.arena.masks.reshape(self.num_actors, -1), strict=True):
                 row[...] = mask
+        if self._advice:
+            self.arena.games.advise(self._advice, self._said, self._are_same)
+            self._num_same += self._are_same
+            for n, name in enumerate(self._advice):
+                for row, choice in zip(obs[ADVICE + name], self._said[..., n].ravel(), strict=True):
+                    row[...] = 0
+                    row[choice] = 1

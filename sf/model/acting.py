@@ -87,7 +87,7 @@ class AnyActing(ABC):
 class ActingHere(AnyActing):
     """By PyTorch's operations, for inputs that are where the network is."""
 
-    def __init__(self, acting: Acting) -> None:
+    def __init__(self, acting: Acting | Saying) -> None:
         self._acting = acting
 
     def __call__(self, *inputs: Any) -> tuple[Tensor, Tensor]:
@@ -117,6 +117,28 @@ class Acting(nn.Module):
         log_prob = distribution.log_prob(discrete, continuous)
         decision = Decision(out, distribution, discrete, continuous, log_prob, out.value)
         return self._layout.pack(decision), out.state
+
+
+class Saying(nn.Module):
+    """Computes what a network would do, without doing it. network: as for `Acting`."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, obs: dict[str, Tensor], state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the parameters of the distributions over actions [N, P] float32, and the next state [N, S]."""
+        out = self.network.step(obs, state, first)
+        return out.params.float(), out.state
+
+
+def say_the_same(inputs: tuple[Any, ...], one: Way, other: Way, dtype: torch.dtype) -> bool:
+    """Returns whether two ways to compute a `Saying` agree on its `inputs`. dtype: of the network's trunk."""
+    tolerance = TOLERANCE[dtype]
+    return all(
+        torch.allclose(found, expected, rtol=tolerance, atol=tolerance * _size(expected))
+        for found, expected in zip(one(*inputs), other(*inputs), strict=True)
+    )
 
 
 def agree_on(inputs: tuple[Any, ...], one: Way, other: Way, action: ActionSpec, dtype: torch.dtype) -> bool:

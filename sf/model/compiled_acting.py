@@ -7,6 +7,7 @@ operation to the next. A program has none of that (`sf.system.native.programs`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +21,7 @@ import sf.shared.rows
 from sf.config import ModelConfig
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.spaces import space_json
-from sf.model.acting import Acting, ActingHere, AnyActing, agree_on, repeated
+from sf.model.acting import Acting, ActingHere, AnyActing, Saying, Way, agree_on, repeated, say_the_same
 from sf.model.distributions import ActionDistribution
 from sf.system import gpu
 from sf.system.messages import say
@@ -44,42 +45,74 @@ def acting_of(
     begins_after_s: see `CompiledActing`.
     """
     action_spec = ActionSpec.of(spec.action_space)
-    acting = Acting(network, action_spec)
-    dtype = torch.bfloat16 if bfloat16 else torch.float32
-    if device != gpu.HOST or model.compile is False or kernels.why_not() is not None:
+    acting, dtype = Acting(network, action_spec), _dtype(bfloat16)
+    if not _can_be_compiled(model, device):
         return ActingHere(acting)
+    noise = ActionDistribution.noise(action_spec, (programs.BATCH,), torch.device("cpu"))
+    example = (*_example(network, spec.obs_space), *noise)
+    made_from = repr((model, space_json.to_json(spec.obs_space), spec.action_space, dtype))
+
+    def agree(inputs: tuple[Any, ...], one: Way, other: Way) -> bool:
+        return agree_on(inputs, one, other, action_spec, dtype)
+
+    return CompiledActing(acting, example, made_from, agree, begins_after_s)
+
+
+def saying_of(
+    network: Any, model: ModelConfig, obs_space: gym.spaces.Dict, bfloat16: bool, device: str, what: str
+) -> AnyActing:
+    """`acting_of` for what a network only says, see `sf.model.acting.Saying`. what: it is, in a sentence."""
+    saying, dtype = Saying(network), _dtype(bfloat16)
+    if not _can_be_compiled(model, device):
+        return ActingHere(saying)
+    made_from = repr((model, space_json.to_json(obs_space), dtype))
+
+    def agree(inputs: tuple[Any, ...], one: Way, other: Way) -> bool:
+        return say_the_same(inputs, one, other, dtype)
+
+    return CompiledActing(saying, _example(network, obs_space), made_from, agree, what=what)
+
+
+def _dtype(bfloat16: bool) -> torch.dtype:
+    return torch.bfloat16 if bfloat16 else torch.float32
+
+
+def _can_be_compiled(model: ModelConfig, device: str) -> bool:
+    return device == gpu.HOST and model.compile is not False and kernels.why_not() is None
+
+
+def _example(network: Any, obs_space: gym.spaces.Dict) -> tuple[Any, ...]:
     batch = programs.BATCH
-    boxes = cast("dict[str, gym.spaces.Box]", spec.obs_space.spaces)
-    example = (
+    boxes = cast("dict[str, gym.spaces.Box]", obs_space.spaces)
+    return (
         {key: torch.from_numpy(np.zeros((batch, *box.shape), box.dtype)) for key, box in boxes.items()},
         torch.zeros(batch, network.state_size),
         torch.zeros(batch, dtype=torch.bool),
-        *ActionDistribution.noise(action_spec, (batch,), torch.device("cpu")),
     )
-    made_from = repr((model, space_json.to_json(spec.obs_space), spec.action_space, dtype))
-    return CompiledActing(acting, example, made_from, dtype, begins_after_s)
 
 
 class CompiledActing(AnyActing):
-    """Stands for an `Acting`, and computes the same: with a program where that is there."""
+    """Stands for an `Acting` or a `Saying`, and computes the same: with a program where that is there."""
 
     def __init__(
         self,
-        acting: Acting,
+        acting: Acting | Saying,
         example: tuple[Any, ...],
         made_from: str,
-        dtype: torch.dtype,
+        agree: Callable[[tuple[Any, ...], Way, Way], bool],
         begins_after_s: float | None = None,
+        what: str = "the policy",
     ) -> None:
-        """example: inputs with a batch of `programs.BATCH`. made_from: all that the network was built from.
-        begins_after_s: to make the program where it is not there; None: when it is time in a run; inf: it is taken
-        where another process has made it."""
+        """example: inputs with a batch of `programs.BATCH`. made_from: all that the network was built from. agree:
+        whether two ways to compute it do so on some inputs. begins_after_s: to make the program where it is not there;
+        None: when it is time in a run; inf: it is taken where another process has made it. what: acts, in a sentence.
+        """
+        self._agree, self._what = agree, what
         self._acting = acting
         self._example = example
         if begins_after_s is None:
             begins_after_s = BEGINS_AFTER_S
         self._makes_it = begins_after_s < math.inf
-        self._dtype = dtype
         self._program: Program | None = None
         self._is_checked = False
         self._beside: ProgramBeside | None = None
@@ -119,10 +152,10 @@ class CompiledActing(AnyActing):
     def _take(self, path: Path) -> None:
         self._program = Program(path, self._acting)
         if self._beside is not None:  # it was not there from the start
-            say("the policy's step is compiled from here on; the next run of this network begins with that")
+            say(f"{self._what}'s step is compiled from here on; the next run of this network begins with that")
 
     def _give_up(self, why: str) -> None:
-        say(f"the policy's step is not compiled ({why}), so it runs with PyTorch's operations, which is slower")
+        say(f"{self._what}'s step is not compiled ({why}), so it runs with PyTorch's operations, which is slower")
 
     def _run(self, program: Program, inputs: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
         obs, *others = inputs
@@ -132,9 +165,7 @@ class CompiledActing(AnyActing):
     def _check(self, program: Program, inputs: tuple[Any, ...]) -> None:
         """By the first inputs."""
         self._is_checked = True
-        if not agree_on(
-            inputs, self._acting, lambda *drawn: self._run(program, drawn), self._acting.action_spec, self._dtype
-        ):
+        if not self._agree(inputs, self._acting, lambda *drawn: self._run(program, drawn)):
             self._program = None
             if self._makes_it:
                 assert self._beside is not None

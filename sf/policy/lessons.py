@@ -47,6 +47,9 @@ class Lessons:
         self._rng = np.random.default_rng((*self._seed, _OF_LESSONS, version))
         self._generator = torch.Generator().manual_seed(int(self._rng.integers(2**62)))
 
+    def close(self) -> None:
+        self._teacher.close()
+
     def added_to(
         self,
         answers: Mapping[str, np.ndarray],

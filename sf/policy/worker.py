@@ -136,7 +136,8 @@ class _Policy:
         self._lessons: Lessons | None = None
         if args.teaching is not None:
             device = str(self._device)
-            teacher = args.teachers.here(args.num_actors, args.seed, device, args.bfloat16)
+            compiles = args.model.compile is not False and not args.synchronous
+            teacher = args.teachers.here(args.num_actors, args.seed, device, args.bfloat16, compiles)
             self._lessons = Lessons(teacher, args.teaching, args.policy_id, args.spec, args.rows, self._seed)
         self._turns = None
         if not self._model.state_size:
@@ -179,6 +180,8 @@ class _Policy:
 
     def close(self) -> None:
         self._batch.close()
+        if self._lessons is not None:
+            self._lessons.close()
 
     def _write(
         self, slots: np.ndarray, rows: np.ndarray, numbers: np.ndarray, answers: Mapping[str, np.ndarray]

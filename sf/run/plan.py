@@ -19,6 +19,7 @@ from sf.league.players.pool_roles import PoolRoles
 from sf.learner.gradients.share import MOST_THREADS
 from sf.model.inference import num_weights
 from sf.ranks.place import ALONE_HERE, Place
+from sf.run.startup.teachers import Taught
 from sf.system import gpu
 from sf.system.machine.cores import PinnedCores
 
@@ -69,7 +70,7 @@ class Plan:
     why_no_loops: str | None  # compiled ones that were asked for, as a clause
     schedules: tuple[Schedule, ...] = ()  # of --anneal
     levels: range | None = None  # that learners choose from
-    teachers: Sequence[Entrant] = ()
+    teachers: Sequence[Taught] = ()
     place: Place = ALONE_HERE  # of this trainer among the ranks
 
     @property

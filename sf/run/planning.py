@@ -42,7 +42,7 @@ from sf.run.startup.describing import describe, said_where_slow
 from sf.run.startup.levels import levels_of_run, with_level_rows
 from sf.run.startup.pool import find_pool
 from sf.run.startup.schedules import evolved_options, require_schedules
-from sf.run.startup.teachers import find_teachers, with_teacher_rows
+from sf.run.startup.teachers import find_teachers, with_advice, with_teacher_rows
 from sf.run.tasks.groups import fewest_workers, require_tasks, tasks_of_groups
 from sf.storage.run_dir import RunDir
 from sf.system import gpu
@@ -75,7 +75,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     if config.evaluation.video_every_env_steps:
         with said_where_slow(f"drawing {config.run.env}"):
             require_drawable(config)
-    config, spec, teams, networks = describe_networks(config)
+    config, spec, teams, networks = describe_networks(with_advice(config))
     schedules = parse(config.run.anneal)
     require_schedules(config, spec, schedules)
     schedules = (*schedules, *evolved_options(config, spec))

@@ -19,8 +19,8 @@ from sf.envs.added.clock import with_clock
 from sf.envs.spaces.partial_box import PartialBox
 from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.model import acting, compiled_acting, distributions
-from sf.model.acting import TOLERANCE, Acting
-from sf.model.compiled_acting import CompiledActing, acting_of
+from sf.model.acting import TOLERANCE, Acting, Saying
+from sf.model.compiled_acting import CompiledActing, acting_of, saying_of
 from sf.model.distributions import ActionDistribution
 from sf.model.inference import inference_model, load_flat, num_weights, write_flat
 from sf.system.native import kernels, packing, programs
@@ -83,7 +83,11 @@ class Actor:
 
     def compiled(self, begins_after_s=None):
         example = self.inputs(programs.BATCH)
-        return CompiledActing(self.acting, example, self.made_from, self.dtype, begins_after_s)
+
+        def agree(inputs, one, other):
+            return acting.agree_on(inputs, one, other, self.spec, self.dtype)
+
+        return CompiledActing(self.acting, example, self.made_from, agree, begins_after_s)
 
     def inputs(self, num):
         rng = np.random.default_rng(num)
@@ -131,6 +135,23 @@ def test_the_step_can_be_followed_for_batches_of_any_size(name, monkeypatch):
     with torch.no_grad():
         found, expected = program(weights, *inputs), actor.acting(*inputs)
     assert_same(found, expected, actor.spec, tolerance=1e-5)
+
+
+@pytest.mark.long
+@torch.inference_mode()
+def test_what_a_teacher_says_is_compiled_as_well(said):
+    space, action_space, flags = NETWORKS[IMAGES]
+    actor = Actor(space, action_space, flags, "bfloat16")
+    saying = saying_of(actor.network, ModelConfig(**flags), space, True, "cpu", "a teacher")
+    with torch.inference_mode(False):
+        look_until_it_ends(saying)
+    for num in (7, 1):
+        obs, state, first, *_ = actor.inputs(num)
+        found, expected = saying(obs, state, first), Saying(actor.network)(obs, state, first)
+        assert [tensor.shape for tensor in found] == [tensor.shape for tensor in expected]
+        assert all(torch.allclose(*pair, rtol=0.1, atol=0.1) for pair in zip(found, expected, strict=True))
+    assert saying._program is not None
+    assert said == ["a teacher's step is compiled from here on; the next run of this network begins with that"]
 
 
 @pytest.mark.long

@@ -88,10 +88,22 @@ def _compile(digest: int) -> tuple[Callable[..., Any], ...]:
                 if masks.shape[2] > 0:
                     write_allowed(world, p, masks[g, p])
 
-    return advance, observe
+    @njit(cache=True, nogil=True)
+    def advise(worlds, num_players, asked, commands, are_same):
+        """Write which command comes nearest to what each AI of `asked` [N] would do in the place of the first players
+        of each game now, [G, P, N] int64, and whether it is the same, [G, P, N] bool."""
+        _ = digest
+        games, players, units, cells, ground, kinds = worlds
+        for g in range(len(games)):
+            world = World(games[g], players[g], units[g], cells[g], ground[g], kinds)
+            for p in range(num_players):
+                for n in range(len(asked)):
+                    commands[g, p, n], are_same[g, p, n] = ais.advised(world, p, asked[n])
+
+    return advance, observe, advise
 
 
-advance, observe = _compile(_DIGEST)
+advance, observe, advise = _compile(_DIGEST)
 
 
 @cache
@@ -107,6 +119,7 @@ def warm_up() -> None:
         advance(worlds, np.zeros(1, np.int64), 0, 0, nothing, False, 0, np.zeros((1, 2)))
         planes = np.zeros((1, 1, WALLS, 20, 20), np.int8)
         observe(worlds, 1, plane_of, planes, np.zeros((1, 1, 0), np.int8))
+        advise(worlds, 1, np.zeros(1, np.int64), np.zeros((1, 1, 1), np.int64), np.zeros((1, 1, 1), np.bool_))
 
 
 @contextmanager

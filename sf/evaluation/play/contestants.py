@@ -96,6 +96,8 @@ def contest_in(env: str, named: tuple[str, ...], override: tuple[str, ...] = ())
     """Makes a contest without policies. Raises ValueError as `overridden` does, and if a player cannot be made."""
     options = overridden(as_evaluated(env, EnvOptions()), override)
     spec = describe(env, options)
+    if spec.num_agents == 1 and spec.advisers:  # a bot is none of the agents, and plays by what it says
+        options = opponents.with_advice(named, options)
     players = _opponents(named, env, options, spec.native_obs_space, spec.action_space)
     return Contest(players, Config().replace(env=env), options, num_own=0)
 

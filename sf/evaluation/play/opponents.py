@@ -6,6 +6,7 @@ A new kind of player is a class with a method `actors`, and a line in `Opponent.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from sf import envs
 from sf.envs import EnvOptions
 from sf.envs.custom.named_objects import did_you_mean, import_module, split
 from sf.envs.errors import UsageError, call_of, summary
+from sf.envs.group import ADVICE
 from sf.envs.groups.kinds import AGENT_KIND, OwnForm
 from sf.envs.openspiel.family import INSTALL
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
@@ -71,6 +73,21 @@ class SimulatorsBot:
 
     def actors(self, num_actors: int, seed: int) -> OneByOne:
         return OneByOne(lambda n, rows, is_first: self._action)
+
+
+@dataclass(frozen=True)
+class AdvisedPlayer:
+    """Plays what a bot says that it would do: see `sf.envs.group.ADVICE`. It is also the actors of that player."""
+
+    name: str
+
+    def actors(self, num_actors: int, seed: int) -> AdvisedPlayer:
+        return self
+
+    def act(self, obs: Obs, first: np.ndarray, who: np.ndarray | None = None, deterministic: bool = False) -> Actions:
+        choices = obs[ADVICE + self.name].argmax(-1).astype(np.int32)
+        num = len(choices)
+        return Actions(choices[:, None], np.zeros((num, 0), np.float32), np.full(num, np.nan, np.float32))
 
 
 class ScriptedPlayer:
@@ -178,6 +195,8 @@ class Opponent:
             except ImportError as error:
                 raise UsageError(f"player {self.name!r}: {error}: {INSTALL}") from error
             return OpenSpielPlayer(self.name, self.env, self.options)
+        if self.name.startswith(BOT) and self.name.removeprefix(BOT) in self.options.advice:
+            return AdvisedPlayer(self.name.removeprefix(BOT))
         if self.name.startswith(BOT):
             return SimulatorsBot(self.name, self.env, self.options)
         return ScriptedPlayer(self.name, self.obs_space, self.action_space, self._kinds())
@@ -188,6 +207,11 @@ class Opponent:
             return []
         own_spaces = envs.describe(self.env, self.options).own_spaces
         return [OwnForm(self.env, *own, self.action_space) for own in own_spaces]
+
+
+def with_advice(named: Sequence[str], options: EnvOptions) -> EnvOptions:
+    """Returns the options with which the bots that are named say what they would do."""
+    return dataclasses.replace(options, advice=tuple(name.removeprefix(BOT) for name in named if name.startswith(BOT)))
 
 
 def is_name(named: str) -> bool:

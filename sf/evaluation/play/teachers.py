@@ -11,14 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import gymnasium as gym
 import numpy as np
 import torch
 
 from sf.envs.added.clock import CLOCK
+from sf.envs.group import ADVICE
 from sf.envs.spaces.actions import ActionSpec
 from sf.evaluation.play.opponents import Opponent
 from sf.evaluation.play.player import Obs
 from sf.evaluation.play.torch_policy import TorchPolicy
+from sf.model.acting import ActingHere, AnyActing, Saying
+from sf.model.compiled_acting import saying_of
 from sf.model.distributions import IMPOSSIBLE
 from sf.storage import checkpoint
 
@@ -31,32 +35,59 @@ class Teacher(Protocol):
         positions of the actors."""
         ...
 
+    def close(self) -> None:
+        """Ends what it has begun."""
+        ...
+
+
+@dataclass(frozen=True)
+class Adviser:
+    """Is a bot of the simulator, which says in an observation what it would do: see `sf.envs.group.ADVICE`."""
+
+    name: str
+
+    def params(self, obs: Obs, first: np.ndarray, who: np.ndarray) -> np.ndarray:
+        return np.where(obs[ADVICE + self.name] > 0, np.float32(0.0), np.float32(IMPOSSIBLE))
+
+    def close(self) -> None:
+        pass
+
 
 @dataclass(frozen=True)
 class Teachers:
     """Describes the teachers of a run to another process. each: the file of a policy, or another player."""
 
-    each: Sequence[Path | Opponent]
+    each: Sequence[Path | Opponent | Adviser]
 
-    def here(self, num_actors: int, seed: int, device: str, bfloat16: bool) -> Teacher:
-        """Returns all of them as one: actor n has the one with number n modulo their number."""
+    def here(self, num_actors: int, seed: int, device: str, bfloat16: bool, compiles: bool) -> Teacher:
+        """Returns all of them as one: actor n has the one with number n modulo their number. compiles: their networks,
+        where that can be."""
         made: list[Teacher] = []
         for number, source in enumerate(self.each):
-            if isinstance(source, Opponent):
+            if isinstance(source, Adviser):
+                made.append(source)
+            elif isinstance(source, Opponent):
                 made.append(_Scripted(source, num_actors, seed + number))
             else:
                 saved, name = checkpoint.load(source), str(source)
                 policy = TorchPolicy(saved, name, device, precision="bfloat16" if bfloat16 else "float32")
-                made.append(_Trained(policy, num_actors))
+                made.append(_Trained(policy, num_actors, bfloat16, compiles))
         return made[0] if len(made) == 1 else _InTurn(made)
 
 
 class _Trained:
     """Says the probabilities of a policy."""
 
-    def __init__(self, policy: TorchPolicy, num_actors: int) -> None:
+    def __init__(self, policy: TorchPolicy, num_actors: int, bfloat16: bool, compiles: bool) -> None:
         self._policy = policy
         self._keys = list(policy.flat_obs_space)
+        model, seen = policy.config.model, dict(policy.flat_obs_space.spaces)
+        if model.critic_clock is True:
+            seen[CLOCK] = gym.spaces.Box(0.0, np.inf, (1,), np.float32)
+        self._saying: AnyActing = ActingHere(Saying(policy.network))
+        if compiles:
+            saying = policy.network, model, gym.spaces.Dict(seen), bfloat16, policy.device.type, "a teacher"
+            self._saying = saying_of(*saying)
         self._state = torch.zeros(num_actors, policy.network.state_size, device=policy.device)
 
     def params(self, obs: Obs, first: np.ndarray, who: np.ndarray) -> np.ndarray:
@@ -65,11 +96,14 @@ class _Trained:
         seen = {key: torch.from_numpy(obs[key]).to(device) for key in self._keys}
         if self._policy.config.model.critic_clock is True:  # no value is wanted
             seen[CLOCK] = torch.zeros(len(who), 1, device=device)
+        self._saying.look()
         with torch.inference_mode():
-            out = self._policy.network.step(seen, self._state[idxs], torch.from_numpy(first).to(device))
-            self._state[idxs] = out.state
-            found: np.ndarray = out.params.float().cpu().numpy()
+            params, self._state[idxs] = self._saying(seen, self._state[idxs], torch.from_numpy(first).to(device))
+            found: np.ndarray = params.cpu().numpy()
         return found
+
+    def close(self) -> None:
+        self._saying.close()
 
 
 class _Scripted:
@@ -85,6 +119,9 @@ class _Scripted:
         starts = np.cumsum([0, *self._sizes[:-1]])
         np.put_along_axis(found, discrete + starts, 0.0, axis=1)
         return found
+
+    def close(self) -> None:
+        pass
 
 
 class _InTurn:
@@ -103,3 +140,7 @@ class _InTurn:
                 found[own] = said
         assert found is not None
         return found
+
+    def close(self) -> None:
+        for teacher in self._teachers:
+            teacher.close()

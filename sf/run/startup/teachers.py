@@ -10,10 +10,11 @@ from pathlib import Path
 from sf.config import Config
 from sf.envs import ActionSpec, EnvSpec
 from sf.envs.errors import UsageError
+from sf.envs.group import ADVICE
 from sf.evaluation.play import opponents
 from sf.evaluation.play.named_checkpoint import find_trusted
 from sf.evaluation.play.opponents import Opponent
-from sf.evaluation.play.teachers import Teachers
+from sf.evaluation.play.teachers import Adviser, Teachers
 from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.shared.teaching import PARAMS
 from sf.storage import checkpoint
@@ -21,6 +22,7 @@ from sf.storage.checkpoint import Checkpoint
 from sf.storage.zoo.places import located
 
 SELF = "self"
+Taught = Checkpoint | Opponent | Adviser
 _DIRECTORY = "teachers"  # in that of the run
 
 
@@ -34,14 +36,26 @@ def with_teacher_rows(config: Config, spec: EnvSpec) -> EnvSpec:
     return replace(spec, optional_fields=(*spec.optional_fields, PARAMS)) if config.learner.teacher else spec
 
 
-def find_teachers(config: Config, specs: Sequence[EnvSpec], run_dir: Path) -> list[Checkpoint | Opponent]:
+def with_advice(config: Config) -> Config:
+    """Returns the configuration with which the bots among the teachers say what they would do, to nobody else."""
+    if not any(source.startswith(opponents.BOT) for source in config.learner.teacher):
+        return config
+    advice = opponents.with_advice(config.learner.teacher, config.environment).advice
+    hidden = tuple(dict.fromkeys((*config.model.teacher_obs, f"{ADVICE}*")))
+    return config.replace(advice=advice, teacher_obs=hidden)
+
+
+def find_teachers(config: Config, specs: Sequence[EnvSpec], run_dir: Path) -> list[Taught]:
     """Finds teachers in their order. A run that goes on takes its own copies. specs: of the policies, [P].
 
     Raises UsageError where one cannot be found, names code that nobody vouches for, sees what the environment does not
     show, or has other actions.
     """
-    found: list[Checkpoint | Opponent] = []
+    found: list[Taught] = []
     for source in config.learner.teacher:
+        if source.startswith(opponents.BOT):
+            found.append(Adviser(source.removeprefix(opponents.BOT)))
+            continue
         if opponents.is_name(source):
             found.append(_opponent(source, config, specs[0]))
             continue
@@ -62,12 +76,12 @@ def find_teachers(config: Config, specs: Sequence[EnvSpec], run_dir: Path) -> li
     return found
 
 
-def keep(sources: Sequence[str], found: Sequence[Checkpoint | Opponent], run_dir: Path) -> Teachers:
+def keep(sources: Sequence[str], found: Sequence[Taught], run_dir: Path) -> Teachers:
     """Writes the weights of policies into the directory of the run, where they are not yet. Returns all teachers as the
     policy workers load them. sources: as `--teacher` names them."""
-    each: list[Path | Opponent] = []
+    each: list[Path | Opponent | Adviser] = []
     for source, teacher in zip(sources, found, strict=True):
-        if isinstance(teacher, Opponent):
+        if isinstance(teacher, Opponent | Adviser):
             each.append(teacher)
             continue
         path = kept_at(run_dir, source)
@@ -81,8 +95,6 @@ def keep(sources: Sequence[str], found: Sequence[Checkpoint | Opponent], run_dir
 def _opponent(source: str, config: Config, spec: EnvSpec) -> Opponent:
     opponent = Opponent(source, config.run.env, config.environment, spec.native_obs_space, spec.action_space)
     opponent.player()  # what is wrong with it is said now
-    if source.startswith(opponents.BOT):
-        raise UsageError(f"teacher names {source!r}: a bot acts inside of its simulator, and says nothing before")
     if ActionSpec.of(spec.action_space).num_continuous:
         raise UsageError(
             f"teacher names {source!r}, a player without probabilities, and {config.run.env} has continuous actions: "

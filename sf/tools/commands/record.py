@@ -77,7 +77,7 @@ def _run(flags: RecordFlags) -> None:
     from sf.evaluation.task import RecordedTo, evaluate  # noqa: PLC0415
 
     task, num_own = _task(flags)
-    spec = describe(task.env, task.options)
+    spec = describe(task.env, dataclasses.replace(task.options, advice=()))  # what a policy sees
     recording = Recording(flags.to, task.env, spec, {name: getattr(flags, name) for name in _WHO})
     done = recording.count()
     print(f"{size_text(_bytes_per_step(spec))} a step{_at_most(spec, flags.episodes)}", flush=True)

@@ -45,7 +45,7 @@ def scripted():
 
 
 def said(*sources):
-    return probabilities(Teachers(sources).here(4, 0, "cpu", bfloat16=False).params(OBS, FIRST, WHO))
+    return probabilities(Teachers(sources).here(4, 0, "cpu", bfloat16=False, compiles=False).params(OBS, FIRST, WHO))
 
 
 def test_a_policy_says_its_probabilities_a_function_its_action_and_several_teach_in_turn(policy, scripted):
@@ -60,7 +60,7 @@ def test_a_policy_says_its_probabilities_a_function_its_action_and_several_teach
 def test_a_recurrent_policy_remembers_each_actor(tmp_path):
     path = tmp_path / "gru.safetensors"
     checkpoint.write(path, untrained("toy_identity", core="gru"))
-    teacher = Teachers([path]).here(4, 0, "cpu", bfloat16=False)
+    teacher = Teachers([path]).here(4, 0, "cpu", bfloat16=False, compiles=False)
     began = teacher.params(OBS, FIRST, WHO)
     later = teacher.params({"obs": OBS["obs"][:2]}, np.array([True, False]), WHO[:2])
     np.testing.assert_allclose(later[0], began[0], rtol=1e-6)
