@@ -103,6 +103,7 @@ def _task(flags: RecordFlags) -> tuple[EvaluationTask, int]:
     """Returns what to play, and how many of the players, the first ones, are recorded."""
     from sf.evaluation.play import opponents  # noqa: PLC0415
     from sf.evaluation.play.contestants import contest_in, find_contest  # noqa: PLC0415
+    from sf.evaluation.play.opponents import Opponent  # noqa: PLC0415
     from sf.evaluation.task import EvaluationTask  # noqa: PLC0415
 
     if opponents.is_name(flags.player):
@@ -117,10 +118,18 @@ def _task(flags: RecordFlags) -> tuple[EvaluationTask, int]:
         contest = find_contest(named, flags.against, flags.checkpoint, flags.policy, flags.override, flags.trust)
         num_own = contest.num_own
     env = contest.config.run.env
+    options = opponents.with_advice((flags.player,), contest.options)  # what a bot does is what it says
+    unheard = [name for name in options.advice if name not in describe(env, contest.options).advisers]
+    if unheard:
+        raise UsageError(f"player is {flags.player}, which acts inside of {env} and does not say how: record another")
+    players = {
+        name: dataclasses.replace(each, options=options) if isinstance(each, Opponent) else each
+        for name, each in contest.players.items()
+    }
     task = EvaluationTask(
         env=env,
-        options=contest.options,
-        players=contest.players,
+        options=options,
+        players=players,
         num_episodes=flags.episodes,
         seed=flags.seed,
         deterministic=flags.deterministic,

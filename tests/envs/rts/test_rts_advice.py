@@ -10,11 +10,13 @@ from sf.envs.rts.engine.ais import ADVISERS
 from sf.envs.rts.games import Games, command_of
 from sf.envs.rts.settings import settings
 from sf.envs.spaces.observations import obs_arrays
-from sf.evaluation.play.opponents import Opponent
+from sf.evaluation.play.opponents import AdvisedPlayer, Opponent
 from sf.evaluation.play.teachers import Adviser
 from sf.model.distributions import IMPOSSIBLE
 from sf.run.planning import make_plan
 from sf.shared.rows import policy_keys
+from sf.tools.commands import record
+from sf.tools.commands.record import RecordFlags
 
 
 @pytest.mark.parametrize(("game", "ai"), [("mini", "simple"), ("mini", "hit_and_run"), ("flag", "flag")])
@@ -68,3 +70,12 @@ def test_a_teacher_that_is_a_bot_is_heard_by_its_pupil_alone():
         make_plan(config.replace(teacher=("bot:random",)))
     with pytest.raises(UsageError, match="are: none"):
         make_plan(config.replace(env="CartPole-v1"))
+
+
+def test_a_bot_is_recorded_by_what_it_says_also_in_a_match():
+    task, num_own = record._task(RecordFlags(player="bot:simple", to="x-v0", env="rts_mini_match", against=("random",)))
+    assert num_own == 1
+    players = [each.player() for each in task.players.values()]
+    assert players[0] == AdvisedPlayer("simple")
+    with pytest.raises(UsageError, match="does not say how"):
+        record._task(RecordFlags(player="bot:random", to="x-v0", env="rts_mini_match"))
