@@ -180,7 +180,7 @@ def test_exploiters_begin_anew_when_they_win(tmp_path):
 def test_a_population_evolves_beside_its_league(tmp_path):
     flags = [*FLAGS, "--num_policies", "2", "--with_pbt", "true", "--pbt_start_mutation", "1000"]
     flags += ["--pbt_period_env_steps", "1000", "--pbt_mutation_rate", "1", "--experiment", "run"]
-    summary = train_here(tmp_path, *flags, "--train_for_env_steps", "4000", env="toy_match_rps")
+    summary = train_here(tmp_path, *flags, "--train_for_env_steps", "12000", env="toy_match_rps")
     assert summary["restarts"] == summary["env_faults"] == 0
     players, matches = league_of(tmp_path / "run")
     assert {player["policy"] for player in players} == {0, 1}
