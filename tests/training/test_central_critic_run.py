@@ -46,6 +46,8 @@ def recording_learner(reports, args):
     args.checkpoints.mkdir(parents=True, exist_ok=True)
     np.savez(args.checkpoints / "batches.npz", **dict(zip(names, [*arrays, env_steps], strict=True)))
     reports.send(LearnerFinished(0))
+    while loader.next() is not None:  # the others shall get theirs
+        loader.release()
 
 
 def dying_rollout_worker(reports, args):
