@@ -1,4 +1,4 @@
-"""What demonstrations cost: recording beside an evaluation, and cloning from disk beside the learner alone.
+"""Measures what demonstrations cost: recording beside an evaluation, and cloning from disk beside the learner alone.
 
     python scripts/bench_demonstrations.py --json benchmarks/demonstrations_2cores.json
 
@@ -45,16 +45,16 @@ DATASET = "bench/pong-v0"
 
 @dataclass(frozen=True)
 class Options:
-    """What to measure."""
+    """Chooses what to measure."""
 
     rounds: int = 3
-    """How often each figure is taken."""
+    """Take each figure this often."""
 
     episodes: int = 8
-    """Of the game, by random moves, for each round of recording."""
+    """Play this many episodes by random moves in each round of recording."""
 
     iterations: int = 3
-    """Of the learner, for each round of cloning."""
+    """Train for this many iterations in each round of cloning."""
 
     json: Path | None = None
     """Also write everything to this file."""

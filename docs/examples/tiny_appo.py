@@ -28,7 +28,7 @@ from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_para
 
 from sf.envs import EnvOptions, StepResult, make_group
 from sf.learner.loss.ppo import ppo_loss
-from sf.learner.loss.term import LossSettings
+from sf.learner.loss.terms.term import LossSettings
 from sf.learner.loss.vtrace import vtrace
 from sf.shared.queues import StopRequested
 from sf.shared.requests import Channels

@@ -121,7 +121,7 @@ class Parts:
 
 
 class Finished(NamedTuple):
-    """What a recording has become. mean_return: of the recorded rewards."""
+    """Says what a recording has become. mean_return: of the recorded rewards."""
 
     path: Path
     num_episodes: int

@@ -77,6 +77,7 @@ class Updater:
         self._scheduled: dict[str, float] = {}  # the same by name
         self._has_end = config.run.ends_by_steps or config.run.ends_by_seconds
         self._max_policy_lag = config.sampler.max_policy_lag
+        self._num_own = config.slots_per_iteration  # trajectories of a batch; the others are demonstrated
         self._device = device
         self._num_together = max(1, len(teams))
         self.model = build_model(config.model, obs_space, action_spec, teams).to(device)
@@ -127,6 +128,9 @@ class Updater:
         LearnerConfig by other schedules, by name. Returns the number of optimiser steps, which may be 0 if the callback
         has said no.
         """
+        self._set_schedules(share_done, annealed)
+        if batch.num_trajectories > self._num_own and self.config_now.demo_coeff == 0:  # demonstrations of no weight
+            batch = batch.columns(torch.arange(self._num_own, device=self._device))
         # [T, B], as the data arrives. Rows that are not valid may bear the version of another policy.
         lag = torch.where(batch.valid, self.version - batch.policy_version, 0)
         fresh = batch.valid & (lag <= self._max_policy_lag) & (batch.policy_version >= self._oldest_version)
@@ -134,7 +138,6 @@ class Updater:
         mask = fresh if acts is None else fresh & has_outcome(acts, batch.terminated, batch.valid)
         # Without the last row, which begins the next trajectory, and without what an absent agent does not see.
         self.model.update_normalizers({key: obs[:-1] for key, obs in batch.obs.items()}, batch.valid)
-        self._set_schedules(share_done, annealed)
         trains_policy = self.config_now.policy_loss_coeff > 0
         if self._curiosity is not None and trains_policy:
             batch = self._curiosity.added_to(batch)

@@ -94,6 +94,7 @@ class Learner:
         demonstrations = _demonstrations(args, state)
         if demonstrations is not None and Cloning.is_due(args, state):
             Cloning(args, state, demonstrations).run(self._saver.write_what_is_due)
+            self._saver.save()
         state.publish(self.weights)  # before the policy workers have the weights, and act by them
         self._policy_workers = None
         if args.policy_workers is not None:

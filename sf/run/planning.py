@@ -99,8 +99,8 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     extra_slots_per_group = -(-extra_slots // (num_workers * sampler.num_groups_per_worker))
     num_actors = num_workers * sampler.num_groups_per_worker * actors_per_group
     run_dir = RunDir.at(config.run.train_dir, config.run.experiment_name).path
-    entrants, pool_roles = find_pool(config, spec, [network.spec for network in networks], run_dir, teams)
     specs = [network.spec for network in networks]
+    entrants, pool_roles = find_pool(config, spec, specs, run_dir, teams)
     teachers = find_teachers(config, specs, run_dir)
     require_demonstrations(config, specs, run_dir, place)
     plan = Plan(

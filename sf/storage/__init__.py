@@ -1,1 +1,1 @@
-"""Reads and writes the files of runs and of trained policies, and leaves none half written."""
+"""Reads and writes the files of runs, trained policies and demonstrations, and leaves none half written."""

@@ -7,7 +7,7 @@ import torch
 from sf.envs import ActionSpec
 from sf.envs.spaces.identity import Identity
 from sf.learner.batches.batch import Batch
-from sf.learner.loss.term import LossTerm, total
+from sf.learner.loss.terms.term import LossTerm, total
 
 T, B = 4, 6
 VECTOR = gym.spaces.Dict(obs=gym.spaces.Box(-1, 1, (5,), np.float32))

@@ -114,8 +114,7 @@ class LearnerConfig:
     teacher: tuple[str, ...] = ()
     """Players that the policy is to imitate at first (kickstarting): a run, a checkpoint, zoo/NAME, self (the policy
     that --init_from begins with), module:Name, openspiel:BOT, or bot:NAME of a strategy game. Of several, each teaches
-    its share of the environments.
-    See docs/teachers.md."""
+    its share of the environments. See docs/teachers.md."""
 
     teacher_coeff: float = 1.0
     """Weight of the divergence from the teacher. It falls to 0 in the first half of a run that ends by steps or

@@ -23,7 +23,7 @@ from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Minibatch, Moments, Targets, steps_of
 from sf.learner.loss.minibatch_loss import loss_settings, minibatch_loss
 from sf.learner.loss.numbers import LossNumbers
-from sf.learner.loss.terms import metrics_of, terms_of
+from sf.learner.loss.terms.table import metrics_of, terms_of
 from sf.learner.optimizer.optimizer import AdamState, adam_update
 from sf.model.distributions import ActionDistribution
 from sf.model.layers import Compilable

@@ -10,11 +10,11 @@ from sf.envs.spaces.actions import ACTION_MASK
 from sf.learner.batches.batch import Batch
 from sf.learner.batches.minibatches import Minibatch
 from sf.learner.demonstrations.field import DEMONSTRATED
-from sf.learner.loss import terms
 from sf.learner.loss.numbers import LossNumbers
 from sf.learner.loss.ppo import PPOLoss, ppo_loss
 from sf.learner.loss.targets import make_targets
-from sf.learner.loss.term import LossSettings
+from sf.learner.loss.terms import table
+from sf.learner.loss.terms.term import LossSettings
 from sf.model.distributions import ActionDistribution
 from sf.model.task_returns import ValueNorm, advantage_scale, scale_of
 from sf.ranks.ranks import ALONE, Ranks
@@ -68,7 +68,7 @@ def minibatch_loss(
         sample_weight=None if priorities is None else priorities.weight.expand_as(minibatch.mask),
         settings=loss_settings(config, numbers),
         coefficients=numbers.coefficients,
-        terms=terms.terms_of(config),
+        terms=table.terms_of(config),
         fields=batch.fields,
         policy=policy,
         ranks=ranks,
@@ -77,8 +77,8 @@ def minibatch_loss(
 
 
 def as_own(batch: Batch, log_prob: Tensor) -> Batch:
-    """Returns the batch with the actions of a demonstrator, whose probabilities nobody knows, taken as if they were the
-    policy's own. log_prob: [T, B], of the policy."""
+    """Returns the batch in which demonstrated actions have the log-probabilities [T, B] of the policy: those of the
+    demonstrator are not known."""
     return batch.replaced(log_prob=_own(batch, log_prob, batch.log_prob)) if DEMONSTRATED in batch.fields else batch
 
 

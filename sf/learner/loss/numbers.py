@@ -11,7 +11,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from sf.config import LearnerConfig
-from sf.learner.loss.terms import coefficients_of, terms_of
+from sf.learner.loss.terms.table import coefficients_of, terms_of
 
 
 class LossNumbers(NamedTuple):

@@ -12,8 +12,8 @@ from sf.config import LearnerConfig
 from sf.learner.batches.minibatches import Moments
 from sf.learner.loss.masks import MaskedMean, share_out
 from sf.learner.loss.targets import corrected, moments, normalized
-from sf.learner.loss.term import LossSettings, LossTerm, Samples
-from sf.learner.loss.terms import terms_of
+from sf.learner.loss.terms.table import terms_of
+from sf.learner.loss.terms.term import LossSettings, LossTerm, Samples
 from sf.model.distributions import ActionDistribution
 from sf.ranks.ranks import ALONE, Ranks
 
@@ -21,7 +21,7 @@ _BY_DEFAULT = terms_of(LearnerConfig())
 
 
 class PPOLoss(NamedTuple):
-    """The loss, and the metrics of the terms and `sf.learner.loss.terms.OF_SAMPLES` by name.
+    """The loss, and the metrics of the terms and `sf.learner.loss.terms.table.OF_SAMPLES` by name.
 
     The metrics are 0-dim, detached, on the device of the loss: means over the samples of the mask, 0 if there are none.
     Metrics of the policy average only the samples with more than one possible action.
@@ -89,7 +89,7 @@ def ppo_loss(
             multiplied by the mean of the weights in the mask divided by their maximum. So its gradient is that of
             weights which are divided by their maximum, and only make updates smaller (Schaul et al. 2016, section 3.4).
             None: all samples count alike.
-        terms: of the loss, see `sf.learner.loss.terms`.
+        terms: of the loss, see `sf.learner.loss.terms.table`.
         coefficients: of the terms, in their order: numbers, or a tensor [number of terms].
         fields: [T, B, ...], the fields of a step that the terms name, by name.
         policy: the distributions of [T, B] actions, for terms that need more than these numbers.

@@ -66,14 +66,13 @@ class MinariSet:
 
     def episodes(self) -> Iterator[MinariEpisode]:
         """Yields all episodes, one in memory at a time. Raises UsageError where the file is cut short."""
-        for number in range(self.num_episodes):
-            with self._readable():
-                (found,) = self._storage.get_episodes([number])
-            yield MinariEpisode(
-                found["observations"],
-                found["actions"],
-                *(np.asarray(found[name]) for name in ("rewards", "terminations", "truncations")),
-            )
+        with self._readable():
+            for found in self._storage.get_episodes(range(self.num_episodes)):
+                yield MinariEpisode(
+                    found["observations"],
+                    found["actions"],
+                    *(np.asarray(found[name]) for name in ("rewards", "terminations", "truncations")),
+                )
 
     @contextmanager
     def _readable(self) -> Iterator[None]:

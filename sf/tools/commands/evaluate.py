@@ -17,14 +17,13 @@ from rich.table import Table
 from rich.text import Text
 
 from sf.envs import describe
-from sf.envs.field_types import require
 from sf.evaluation.statistics import interval_text
 from sf.metrics.display.console import OutputConsole
 from sf.metrics.readable import number
 from sf.storage import output_file
 from sf.storage.text_files import printable
 from sf.tools.commands import cli
-from sf.tools.commands.policy_flags import PolicyFlags
+from sf.tools.commands.policy_flags import ManyEpisodesFlags
 from sf.tools.report.outputs import require_outputs, write_json
 
 if TYPE_CHECKING:
@@ -38,15 +37,12 @@ _WIDTH_OF_FILES = 120  # columns, where the output is no terminal
 
 
 @dataclass(frozen=True)
-class EvalFlags(PolicyFlags):
+class EvalFlags(ManyEpisodesFlags):
     """Which policies play, how long, and where the results go."""
 
     run: tyro.conf.Positional[Path]
     """A run directory, such as train_dir/doom_basic, a checkpoint, the folder of a policy, hf:USER/NAME, or zoo/NAME
     (docs/enjoy.md lists the zoo)."""
-
-    policy: int | None = None
-    """Number of the policy to evaluate, in a run with several. Default: all of them."""
 
     against: tuple[str, ...] = ()
     """Others who play, opponents in a match, otherwise for comparison: runs or checkpoints, random (random moves),
@@ -54,18 +50,9 @@ class EvalFlags(PolicyFlags):
     bot of the simulator, see docs/league.md), or module:Name (a function of the observation that
     returns an action, or a class with a method act)."""
 
-    episodes: int = 100
-    """Episodes per policy, at each of several tasks. In a match, each agent plays one."""
-
     exploitability: bool = False
     """Also compute the exploitability of each policy, exactly, in a game of OpenSpiel that is small enough:
     docs/openspiel.md."""
-
-    num_workers: int | None = None
-    """Processes. Default: one per core that the command may use."""
-
-    num_envs_per_worker: int = 4
-    """Environments that each worker steps together."""
 
     device: Literal["cpu", "cuda"] = "cpu"
     """Device of the networks."""
@@ -75,12 +62,6 @@ class EvalFlags(PolicyFlags):
 
     csv: Path | None = None
     """Write the episodes to this file, one row each."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("episodes", "num_workers", "num_envs_per_worker"):
-            value = getattr(self, name)
-            require(value is None or value >= 1, f"{name} is {value}: at least 1")
 
 
 def main() -> None:

@@ -29,3 +29,26 @@ class PolicyFlags:
 
     def __post_init__(self) -> None:
         require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManyEpisodesFlags(PolicyFlags):
+    """Choose how many episodes are played, by which policies of a run, and in how many processes."""
+
+    policy: int | None = None
+    """Number of the policy that plays, in a run with several. Default: all of them."""
+
+    episodes: int = 100
+    """Episodes per policy, at least, at each of several tasks. In a match, each agent plays one."""
+
+    num_workers: int | None = None
+    """Processes. Default: one per core that the command may use."""
+
+    num_envs_per_worker: int = 4
+    """Environments that each worker steps together."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("episodes", "num_workers", "num_envs_per_worker"):
+            value = getattr(self, name)
+            require(value is None or value >= 1, f"{name} is {value}: at least 1")

@@ -12,10 +12,9 @@ import tyro
 
 from sf.envs import EnvSpec, describe
 from sf.envs.errors import UsageError
-from sf.envs.field_types import require
 from sf.metrics.readable import number
 from sf.tools.commands import cli
-from sf.tools.commands.policy_flags import PolicyFlags
+from sf.tools.commands.policy_flags import ManyEpisodesFlags
 
 if TYPE_CHECKING:
     from sf.evaluation.recording import Finished
@@ -25,8 +24,8 @@ _WHO = ("player", "env", "against", "policy", "checkpoint", "deterministic", "ov
 
 
 @dataclass(frozen=True)
-class RecordFlags(PolicyFlags):
-    """Who plays, how long, and where the data set goes."""
+class RecordFlags(ManyEpisodesFlags):
+    """Choose who plays, and where the data set goes."""
 
     player: tyro.conf.Positional[str]
     """A run, a checkpoint, the folder of a policy, hf:USER/NAME or zoo/NAME, or a player of --env: random,
@@ -41,24 +40,6 @@ class RecordFlags(PolicyFlags):
 
     against: tuple[str, ...] = ()
     """Others who play in a match, and are not recorded, as in sf-eval. Default: the player against itself."""
-
-    episodes: int = 100
-    """Episodes to record, at least. In a match, each agent plays one."""
-
-    policy: int | None = None
-    """Number of the policy, in a run with several. Default: all of them."""
-
-    num_workers: int | None = None
-    """Processes. Default: one per core that the command may use."""
-
-    num_envs_per_worker: int = 4
-    """Environments that each worker steps together."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("episodes", "num_workers", "num_envs_per_worker"):
-            value = getattr(self, name)
-            require(value is None or value >= 1, f"{name} is {value}: at least 1")
 
 
 def main() -> None:

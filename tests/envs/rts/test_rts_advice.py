@@ -1,4 +1,4 @@
-"""What a bot says that it would do is what it does, and nobody but a teacher's pupil hears of it."""
+"""A bot does what it says that it would do, and nobody but a teacher's pupil hears of it."""
 
 import numpy as np
 import pytest

@@ -15,7 +15,7 @@ from sf.learner import update
 from sf.learner.compiled import compiled_step
 from sf.learner.compiled.compiled_step import CompiledStep
 from sf.learner.compiled.training_step import followed
-from sf.learner.loss import terms
+from sf.learner.loss.terms import table
 from sf.learner.update import Updater
 from sf.model import distributions
 from sf.model.actor_critic import UnrollOutput
@@ -116,7 +116,7 @@ def test_a_step_by_a_program_does_what_the_learners_own_does_for_iterations_of_a
     case, followed_only, monkeypatch
 ):
     if case == TURNS:
-        monkeypatch.setattr(terms, "TERMS", [*terms.TERMS, DISTANCE])
+        monkeypatch.setattr(table, "TERMS", [*table.TERMS, DISTANCE])
     if case == PICTURES:
         monkeypatch.setattr(update, "build_model", build_with_frozen_weight)
     one, other = Learner(case), Learner(case, with_program=False)

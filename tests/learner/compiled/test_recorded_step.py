@@ -11,7 +11,7 @@ from small_batches import CASES, DISTANCE, FIRST, FLAGS, KINDS, PICTURES, TASKS,
 from sf.config import Config
 from sf.learner.compiled import recorded_step
 from sf.learner.compiled.recorded_step import RecordedStep
-from sf.learner.loss import terms
+from sf.learner.loss.terms import table
 from sf.learner.update import Updater
 from sf.system import gpu
 
@@ -81,7 +81,7 @@ def test_recorded_steps_do_what_the_learners_own_do(case, flags, device, said):
 
 
 def test_a_term_that_is_added_to_the_list_is_recorded_with_the_others(device, monkeypatch):
-    monkeypatch.setattr(terms, "TERMS", [*terms.TERMS, DISTANCE])
+    monkeypatch.setattr(table, "TERMS", [*table.TERMS, DISTANCE])
     recorded, own = Learner(device), Learner(device, is_recorded=False)
     for learner in (recorded, own):
         learner.train(2)

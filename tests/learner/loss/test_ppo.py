@@ -5,7 +5,7 @@ import torch
 from sf.learner.batches.minibatches import Moments
 from sf.learner.loss import ppo
 from sf.learner.loss.ppo import PPOLoss
-from sf.learner.loss.term import LossSettings
+from sf.learner.loss.terms.term import LossSettings
 
 SETTINGS = {
     "with_ppo_clip": True,

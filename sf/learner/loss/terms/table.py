@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from sf.config import LearnerConfig
-from sf.learner.loss.demonstration_term import DEMONSTRATION
-from sf.learner.loss.entropy_term import ENTROPY
-from sf.learner.loss.policy_term import POLICY
-from sf.learner.loss.teacher_term import TEACHER
-from sf.learner.loss.term import LossTerm
-from sf.learner.loss.value_term import VALUE
+from sf.learner.loss.terms.demonstration import DEMONSTRATION
+from sf.learner.loss.terms.entropy import ENTROPY
+from sf.learner.loss.terms.policy import POLICY
+from sf.learner.loss.terms.teacher import TEACHER
+from sf.learner.loss.terms.term import LossTerm
+from sf.learner.loss.terms.value import VALUE
 
 TERMS = [POLICY, VALUE, ENTROPY, TEACHER, DEMONSTRATION]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from sf.learner.loss.term import LossTerm, Samples
+from sf.learner.loss.terms.term import LossTerm, Samples
 
 
 def _compute(samples: Samples) -> tuple[Tensor, dict[str, Tensor]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from sf.learner.loss.term import LossTerm, Samples, total
+from sf.learner.loss.terms.term import LossTerm, Samples, total
 from sf.shared.teaching import PARAMS
 
 

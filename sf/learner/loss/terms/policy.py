@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sf.learner.loss.term import LossTerm, Samples, total
+from sf.learner.loss.terms.term import LossTerm, Samples, total
 
 # exp(20) is 5e8: far beyond any ratio that still teaches something, and far from overflow.
 _MAX_LOG_RATIO = 20.0

@@ -6,7 +6,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from sf.learner.demonstrations.field import DEMONSTRATED
-from sf.learner.loss.term import LossTerm, Samples, total
+from sf.learner.loss.terms.term import LossTerm, Samples, total
 
 
 def _compute(samples: Samples) -> tuple[Tensor, dict[str, Tensor]]:

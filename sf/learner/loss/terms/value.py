@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from sf.learner.loss.term import LossTerm, Samples, Totals, total
+from sf.learner.loss.terms.term import LossTerm, Samples, Totals, total
 
 _LEAST_VARIATION = 0.02  # of value targets: their standard deviation as a share of their size
 
