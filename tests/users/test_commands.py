@@ -112,6 +112,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "sets"))
     monkeypatch.setattr(sys, "path", list(sys.path))  # commands add the current folder
     for name in (*OWN, *SHOWN):  # another test may have imported one of that name
         monkeypatch.delitem(sys.modules, name, raising=False)
@@ -151,6 +152,9 @@ def test_a_training_command_trains(text, here):
     if "masked_taxi" in text and "Taxi-v4" not in gym.registry:
         pytest.skip("an older Gymnasium has no Taxi-v4")
     words = small(COMMANDS[text][1:], here / "train_dir")
+    if "--demonstrations" in words:
+        name, env = (words[words.index(flag) + 1] for flag in ("--demonstrations", "--env"))
+        run_here("sf-record", "random", "--env", env, "--to", name, "--episodes", "12", "--num_workers", "1")
     # Children look for one's own module where the program was started.
     is_own = any(f" {name}:" in text for name in (*SHOWN, *OWN))
     said = run(sys.executable, "-m", "sf", *words) if is_own else run_here("sf-train", *words)
