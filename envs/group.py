@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import gymnasium as gym
 import numpy as np
@@ -158,6 +158,58 @@ class CuttableGroup(EnvGroup, Protocol):
         """Begin the next episode of this environment with the next step: the action of that step is ignored (not valid,
         reward 0), and its observation is the first of the new episode. The running episode is in no `Episode`.
         """
+        ...
+
+
+class Positions(NamedTuple):
+    """Describes M positions of games, for a search. Rewards and outcomes are those of player 0.
+
+    mover: [M] int8, who moves, or `CHANCE` or `OVER`. reward: [M] float32, for the action that led there. outcome: [M]
+    float32, all that was won, where the game is over. num_choices: [M] int32. choices: int32, the actions of the first
+    position, then those of the second, and so on. odds: float32, as many, the probabilities of those of chance.
+    """
+
+    mover: np.ndarray
+    reward: np.ndarray
+    outcome: np.ndarray
+    num_choices: np.ndarray
+    choices: np.ndarray
+    odds: np.ndarray
+
+
+CHANCE, OVER = -1, -2
+"""In the place of a mover."""
+
+
+class ForwardModel(Protocol):
+    """Games that a search may play on, without anybody noticing. Each position that it holds has a number.
+
+    Position p of game g is set by `begin` or `play`, and forgotten with `begin` or `keep`.
+    """
+
+    num_players: int  # 1, or 2, of whom one wins what the other loses
+    num_actions: int
+    low: float  # what player 0 wins in a game at least
+    high: float  # and at most
+    pays_at_end: bool  # nobody has won anything before a game is over
+
+    def play(
+        self, games: Sequence[int], sources: Sequence[int], actions: Sequence[int], places: Sequence[int]
+    ) -> Positions:
+        """Put what follows on M actions into `places`. sources: the positions where they are taken; -1: the action is
+        ignored, and the position is there. Returns what is at `places`."""
+        ...
+
+    def keep(self, game: int, places: np.ndarray) -> None:
+        """Forget all positions of a game but these, which become 0, 1, 2, ..."""
+        ...
+
+    def show(self, games: Sequence[int], places: Sequence[int], obs: ObsRows) -> None:
+        """Write what those who move in M positions see, as the group itself would, into rows 0 to M-1."""
+        ...
+
+    def play_out(self, games: Sequence[int], places: Sequence[int]) -> np.ndarray:
+        """Returns [M] float32 what player 0 wins from there on if all choose at random, one game each."""
         ...
 
 

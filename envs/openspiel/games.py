@@ -103,6 +103,20 @@ def load(env_id: str, kwargs: Mapping[str, Any], seed: int) -> TensorGame:
     return found
 
 
+def why_unforeseeable(found: TensorGame) -> str | None:
+    """Returns why nobody can look ahead in this game from what a player sees, as a clause; None: one can."""
+    kinds, game_type = pyspiel.GameType, found.game.get_type()
+    if found.is_in_python:
+        return "is written in Python, and a search is for games in C++"
+    if game_type.information != kinds.Information.PERFECT_INFORMATION:
+        return "hides something from its players, which a search over its states would see"
+    if game_type.dynamics != kinds.Dynamics.SEQUENTIAL:
+        return "has its players act at once, and a search is for turns"
+    if game_type.chance_mode == kinds.ChanceMode.SAMPLED_STOCHASTIC:
+        return "draws chance by itself, which a search cannot foresee"
+    return None
+
+
 def playable_ids() -> list[str]:
     """Returns the names, as `--env` takes them, of the games that need no parameters and have what training needs."""
     types = _registered(with_python=True).values()

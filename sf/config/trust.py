@@ -82,6 +82,7 @@ def _parsed(line: bytes) -> NamedCode | None:
 
 
 TRUST = "trust"  # the flag, which no file may set
+SEARCH = "search:"  # the names of players that search begin with it
 TASKS = "tasks"  # no flag: what a file of tasks names is not named by a user who names the file
 _OF_THE_NETWORK = ("encoder", "model", "intrinsic")
 
@@ -103,7 +104,7 @@ def named_code(flags: Mapping[str, Any]) -> list[NamedCode]:
             found.append(NamedCode("env_wrappers", wrapper.name, wrapper.arguments, file))
     named = [(flag, flags.get(flag, "")) for flag in _OF_THE_NETWORK]
     for players in ("players", "teacher"):
-        named += [(players, player) for player in flags.get(players, ()) if not player.startswith(OPENSPIEL)]
+        named += [(players, player) for player in flags.get(players, ()) if not player.startswith((OPENSPIEL, SEARCH))]
     for flag, name in named:
         module, colon, _ = name.partition(":")
         file = file_of_module(module) if colon else None

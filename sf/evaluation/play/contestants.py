@@ -14,11 +14,11 @@ import yaml
 
 from sf.config import Config
 from sf.config.roles import Roles, kinds_played, roles_of
+from sf.config.trust import SEARCH
 from sf.envs import EnvOptions, EnvSpec, as_evaluated, describe, flags_for_training
 from sf.envs.added.agent_index import AGENT_INDEX
 from sf.envs.errors import UsageError
 from sf.envs.groups.policy_spec import spec_of_kinds
-from sf.envs.process_guards import keep_working_directory
 from sf.envs.spaces import space_json
 from sf.envs.spaces.observations import ObsWriter
 from sf.envs.spaces.space_json import layouts
@@ -26,6 +26,7 @@ from sf.evaluation.play import opponents
 from sf.evaluation.play.named_checkpoint import config_of, find_trusted, num_policies, spaces_of
 from sf.evaluation.play.opponents import Opponent
 from sf.evaluation.play.torch_policy import without
+from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.zoo.places import located
 from sf.system.messages import said_to, warn
@@ -45,6 +46,25 @@ class Contest:
     config: Config
     options: EnvOptions
     num_own: int
+
+    def searching(self, num_simulations: int | None, root: str) -> Contest:
+        """Returns the same in which the policies of the first run search before each move; None: as they are.
+
+        Raises UsageError where they cannot.
+        """
+        if num_simulations is None:
+            return self
+        players: dict[str, Contestant] = {}
+        for idx, (name, each) in enumerate(self.players.items()):
+            if idx < self.num_own and isinstance(each, Checkpoint):
+                named = f"{SEARCH}{num_simulations}:{name}"
+                spaces, data = spaces_of(each, name), checkpoint.encode(each)
+                searcher = Opponent(named, self.config.run.env, self.options, *spaces, data, root)
+                searcher.player()  # what is wrong with it is said now
+                players[named] = searcher
+            else:
+                players[name] = each
+        return dataclasses.replace(self, players=players)
 
     def roles(self, spec: EnvSpec) -> Roles:
         """Returns the players that may play each agent of the environment, see `sf.config.roles`.
@@ -83,7 +103,7 @@ def find_contest(
     options = overridden(options, override)
     if any(map(opponents.is_name, against)):
         obs_space, action_space = spaces_of(first, name)
-        found |= _opponents(against, config.run.env, options, obs_space, action_space)
+        found |= _opponents(against, config.run.env, options, obs_space, action_space, is_trusted)
     return Contest(found, config, options, num_policies(located(run)) if policy_id is None else 1)
 
 
@@ -92,13 +112,13 @@ def _may_see_index(player: Contestant) -> bool:
     return isinstance(player, Opponent) or AGENT_INDEX in json.dumps(player.state.get("obs_space", AGENT_INDEX))
 
 
-def contest_in(env: str, named: tuple[str, ...], override: tuple[str, ...] = ()) -> Contest:
+def contest_in(env: str, named: tuple[str, ...], override: tuple[str, ...] = (), is_trusted: bool = False) -> Contest:
     """Makes a contest without policies. Raises ValueError as `overridden` does, and if a player cannot be made."""
     options = overridden(as_evaluated(env, EnvOptions()), override)
     spec = describe(env, options)
     if spec.num_agents == 1 and spec.advisers:  # a bot is none of the agents, and plays by what it says
         options = opponents.with_advice(named, options)
-    players = _opponents(named, env, options, spec.native_obs_space, spec.action_space)
+    players = _opponents(named, env, options, spec.native_obs_space, spec.action_space, is_trusted)
     return Contest(players, Config().replace(env=env), options, num_own=0)
 
 
@@ -118,7 +138,7 @@ def find_opponents(
                         f"against: {name} has another {space} than {env}: name a policy of this environment"
                     )
         found |= policies
-    return found | _opponents(against, env, options, spec.native_obs_space, spec.action_space)
+    return found | _opponents(against, env, options, spec.native_obs_space, spec.action_space, is_trusted)
 
 
 def require_spaces(
@@ -150,16 +170,16 @@ def require_spaces(
 
 
 def _opponents(
-    against: tuple[str, ...], env: str, options: EnvOptions, obs_space: gym.Space, action_space: gym.Space
+    against: tuple[str, ...],
+    env: str,
+    options: EnvOptions,
+    obs_space: gym.Space,
+    action_space: gym.Space,
+    is_trusted: bool,
 ) -> dict[str, Contestant]:
     """Makes the opponents that are no policies."""
-    found: dict[str, Contestant] = {}
-    for named in filter(opponents.is_name, against):
-        opponent = Opponent(named, env, options, obs_space, action_space)
-        with keep_working_directory():
-            opponent.player()  # what is wrong with it is said before anything starts
-        found[named] = opponent
-    return found
+    names = filter(opponents.is_name, against)
+    return {name: Opponent.named(name, env, options, obs_space, action_space, is_trusted) for name in names}
 
 
 def find_policies(

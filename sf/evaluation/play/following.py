@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pyspiel
 
 from sf.envs.errors import UsageError
 from sf.envs.openspiel.games import TensorGame
@@ -75,19 +74,3 @@ class Follower:
             if np.array_equal(view.whole, seen):
                 return True
         return False
-
-
-def why_not(tensor_game: TensorGame) -> str | None:
-    """Returns why a player that needs the state of the game cannot play this one, as a clause; None: it can."""
-    kinds, game_type = pyspiel.GameType, tensor_game.game.get_type()
-    if tensor_game.is_in_python:
-        return "is written in Python, and the search is for games in C++"
-    if game_type.information != kinds.Information.PERFECT_INFORMATION:
-        return "hides something from its players, which a search over its states would see"
-    if game_type.dynamics != kinds.Dynamics.SEQUENTIAL:
-        return "has its players act at once, and the search is for turns"
-    if game_type.chance_mode == kinds.ChanceMode.SAMPLED_STOCHASTIC:
-        return "draws chance by itself, which a search cannot foresee"
-    if game_type.reward_model != kinds.RewardModel.TERMINAL:
-        return "pays on the way, and the search counts what is won at the end"
-    return None

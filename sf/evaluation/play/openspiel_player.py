@@ -13,11 +13,11 @@ import pyspiel
 
 from sf.envs.errors import UsageError
 from sf.envs.openspiel.family import PREFIX
-from sf.envs.openspiel.games import load
+from sf.envs.openspiel.games import load, why_unforeseeable
 from sf.envs.openspiel.group import OBSERVATION
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ACTION_MASK
-from sf.evaluation.play.following import Follower, why_not
+from sf.evaluation.play.following import Follower
 from sf.evaluation.play.player import OneByOne
 
 _MCTS = "mcts"
@@ -42,7 +42,9 @@ class OpenSpielPlayer:
             raise UsageError(f"player {name!r} plays only games of OpenSpiel, and env is {env_id}: name another player")
         self._num_simulations = int(number)
         self._tensor_game = load(env_id, options.kwargs, seed=0)
-        reason = why_not(self._tensor_game)
+        reason = why_unforeseeable(self._tensor_game)
+        if self._tensor_game.game.get_type().reward_model != pyspiel.GameType.RewardModel.TERMINAL:
+            reason = reason or "pays on the way, and its search counts what is won at the end"
         if reason is not None:
             raise UsageError(f"player {name!r}: {env_id} {reason}: name another player")
 

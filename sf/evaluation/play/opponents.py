@@ -1,5 +1,5 @@
 """Players that are no trained policy, by the name that a user gives them: `random`, `module:Name`, `openspiel:mcts:N`,
-`bot:NAME`.
+`bot:NAME`, `search:N`, `search:N:RUN`.
 
 A new kind of player is a class with a method `actors`, and a line in `Opponent.player`.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import gymnasium as gym
 import numpy as np
 
 from sf import envs
+from sf.config.trust import SEARCH
 from sf.envs import EnvOptions
 from sf.envs.custom.named_objects import did_you_mean, import_module, split
 from sf.envs.errors import UsageError, call_of, summary
@@ -24,6 +25,7 @@ from sf.envs.group import ADVICE
 from sf.envs.groups.kinds import AGENT_KIND, OwnForm
 from sf.envs.openspiel.family import INSTALL
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
+from sf.envs.process_guards import keep_working_directory
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec, random_actions
 from sf.envs.spaces.reading_back import action_encoder, obs_reader
 from sf.evaluation.play.player import Actions, Obs, OneByOne, Player
@@ -184,6 +186,28 @@ class Opponent:
     options: EnvOptions
     obs_space: gym.Space
     action_space: gym.Space
+    policy: bytes | None = field(default=None, repr=False)  # the checkpoint of the policy that it has
+    search_root: str = "puct"  # of a search, see `sf.search.search.ROOTS`
+
+    @classmethod
+    def named(
+        cls,
+        name: str,
+        env: str,
+        options: EnvOptions,
+        obs_space: gym.Space,
+        action_space: gym.Space,
+        is_trusted: bool = False,
+    ) -> Opponent:
+        """Finds what the name speaks of. Raises ValueError where there is no such policy or player."""
+        found = cls(name, env, options, obs_space, action_space)
+        if name.startswith(SEARCH):
+            from sf.evaluation.play.search_player import policy_named  # noqa: PLC0415  torch is slow to import
+
+            found = dataclasses.replace(found, policy=policy_named(name, is_trusted))
+        with keep_working_directory():
+            found.player()  # what is wrong with it is said before anything starts
+        return found
 
     def player(self) -> Player:
         """Raises UsageError where there is no such player, or where it cannot play this environment."""
@@ -195,6 +219,12 @@ class Opponent:
             except ImportError as error:
                 raise UsageError(f"player {self.name!r}: {error}: {INSTALL}") from error
             return OpenSpielPlayer(self.name, self.env, self.options)
+        if self.name.startswith(SEARCH):
+            try:
+                from sf.evaluation.play.search_player import SearchPlayer  # noqa: PLC0415  an extra
+            except ImportError as error:
+                raise UsageError(f"player {self.name!r}: {error}: {INSTALL}") from error
+            return SearchPlayer(self.name, self.env, self.options, self.policy, self.search_root)
         if self.name.startswith(BOT) and self.name.removeprefix(BOT) in self.options.advice:
             return AdvisedPlayer(self.name.removeprefix(BOT))
         if self.name.startswith(BOT):

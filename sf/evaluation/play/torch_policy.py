@@ -95,6 +95,25 @@ class TorchPolicy(Policy):
             )
             return ActionDistribution(self.action_spec, out.params).log_probs[:, 0].exp().cpu().numpy()
 
+    @float32_by_default()
+    def judged(self, obs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Computes the logits of the actions of a Discrete space [M, A] float32, 0 or less where none is allowed, and
+        the value [M] float32 in the rewards of the environment, for a network without memory.
+
+        obs: {key: [M, ...]}, laid out as `flat_obs_space`.
+        """
+        num = len(next(iter(obs.values())))
+        if self.config.model.critic_clock is True:
+            obs = {**obs, CLOCK: np.zeros((num, 1), np.float32)}
+        with torch.inference_mode():
+            out = self.network.step(
+                {key: torch.from_numpy(rows).to(self.device) for key, rows in obs.items()},
+                torch.zeros(num, 0, device=self.device),
+                torch.ones(num, dtype=torch.bool, device=self.device),
+            )
+            scale = self.config.learner.reward_scale
+            return out.params.float().cpu().numpy(), out.value.float().cpu().numpy() / scale
+
     def _choose(
         self, obs: Mapping[str, np.ndarray], first: np.ndarray, deterministic: bool
     ) -> tuple[np.ndarray, np.ndarray]:

@@ -52,9 +52,8 @@ def find_entrants(
         if name in found:
             raise UsageError(f"players names {player!r} twice, or another one that is called {name}, too: name it once")
         if opponents.is_name(player):
-            opponent = Opponent(player, env, options, spec.native_obs_space, spec.action_space)
-            opponent.player()  # what is wrong with it is said now
-            found[name] = opponent
+            spaces = spec.native_obs_space, spec.action_space
+            found[name] = Opponent.named(player, env, options, *spaces, is_trusted)
             continue
         try:
             file, saved = _original_or_copy(player, policy_id, kept_at(run_dir, name), is_trusted)

@@ -93,8 +93,8 @@ def keep(sources: Sequence[str], found: Sequence[Taught], run_dir: Path) -> Teac
 
 
 def _opponent(source: str, config: Config, spec: EnvSpec) -> Opponent:
-    opponent = Opponent(source, config.run.env, config.environment, spec.native_obs_space, spec.action_space)
-    opponent.player()  # what is wrong with it is said now
+    spaces = spec.native_obs_space, spec.action_space
+    opponent = Opponent.named(source, config.run.env, config.environment, *spaces, config.run.trust)
     if ActionSpec.of(spec.action_space).num_continuous:
         raise UsageError(
             f"teacher names {source!r}, a player without probabilities, and {config.run.env} has continuous actions: "

@@ -1,8 +1,8 @@
-"""The loops of kernels.cpp as libraries, which the machine's C++ compiler makes once, within two seconds.
+"""Sources in C++ as libraries, which the machine's compiler makes once, within two seconds.
 
 They are kept in the folder sf of XDG_CACHE_HOME or ~/.cache, by what they were made from: the source, the flags, and
 what this CPU can do. Each file ends with a digest, which the linker does not read. Without a compiler, or where the
-cache cannot be written, there is none, and PyTorch's operations take their place.
+cache cannot be written, there is none: PyTorch's operations take the place of the loops of kernels.cpp.
 """
 
 from __future__ import annotations
@@ -40,13 +40,16 @@ class CompilerError(Exception):
 
 
 @functools.cache
-def load(numbers: str) -> ctypes.CDLL:
-    """The library for float32 or bfloat16, made now where there is none yet. Raises CompilerError."""
-    path = folder() / f"kernels-{numbers}-{_made_from()}.so"
+def load(numbers: str | None, source: Path = SOURCE) -> ctypes.CDLL:
+    """The library for float32 or bfloat16, made now where there is none yet. Raises CompilerError.
+
+    numbers: None for a source that names no type of numbers.
+    """
+    path = folder() / f"{source.stem}-{numbers or 'all'}-{_made_from(source)}.so"
     if is_usable(path):
         with suppress(OSError):  # of another system: another one takes its place
             return ctypes.CDLL(str(path))
-    _compile(numbers, path)
+    _compile(numbers, source, path)
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
@@ -83,7 +86,7 @@ def is_usable(path: Path) -> bool:
     return whole[-_DIGEST_BYTES:] == hashlib.sha256(whole[:-_DIGEST_BYTES]).digest()
 
 
-def _compile(numbers: str, path: Path) -> None:
+def _compile(numbers: str | None, source: Path, path: Path) -> None:
     compiler = os.environ.get("CXX") or next(filter(shutil.which, _COMPILERS), None)
     if compiler is None:
         raise CompilerError("this machine has no C++ compiler (Debian and Ubuntu: apt install g++)")
@@ -92,7 +95,8 @@ def _compile(numbers: str, path: Path) -> None:
         # A name of its own, then renamed: other processes may be at the same.
         with tempfile.TemporaryDirectory(prefix=_COMPILING, dir=path.parent) as beside:
             made = Path(beside, path.name)
-            command = [*shlex.split(compiler), *_flags(), f"-DT={NUMBERS[numbers]}", str(SOURCE), "-o", str(made)]
+            defined = [] if numbers is None else [f"-DT={NUMBERS[numbers]}"]
+            command = [*shlex.split(compiler), *_flags(), *defined, str(source), "-o", str(made)]
             subprocess.run(command, check=True, capture_output=True, text=True, timeout=_COMPILES_WITHIN_S)
             put(made, path)
     except subprocess.CalledProcessError as error:
@@ -126,9 +130,9 @@ def _flags() -> tuple[str, ...]:
 
 
 @functools.cache
-def _made_from() -> str:
+def _made_from(source: Path) -> str:
     """A name for the source, the flags, the compiler and this kind of CPU."""
-    words = [SOURCE.read_text(encoding="utf-8"), *_flags(), machine()]
+    words = [source.read_text(encoding="utf-8"), *_flags(), machine()]
     return hashlib.sha256("\0".join(words).encode()).hexdigest()[:16]
 
 

@@ -18,7 +18,7 @@ from sf.envs.teams import sides_of
 from sf.evaluation.pictures.stage import Projector, Screen
 from sf.evaluation.pictures.video import without_window
 from sf.tools.commands import cli
-from sf.tools.commands.policy_flags import PolicyFlags
+from sf.tools.commands.policy_flags import SearchFlags
 from sf.tools.commands.watched_episodes import GentleInterrupt, say_episode, say_summary, short_names
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _RANGES = {"fps": (0.1, 240.0), "speed": (0.01, 10_000.0), "max_seconds": (0.1, 
 
 
 @dataclass(frozen=True)
-class EnjoyFlags(PolicyFlags):
+class EnjoyFlags(SearchFlags):
     """Which policies play, how long, and where it is shown."""
 
     run: tyro.conf.Positional[Path]
@@ -45,9 +45,9 @@ class EnjoyFlags(PolicyFlags):
 
     against: tuple[str, ...] = ()
     """Others who play, opponents in a match, otherwise for comparison: runs or checkpoints, random (random moves),
-    openspiel:mcts:N (tree search with N simulations a move, in OpenSpiel's games of perfect information), bot:NAME (a
-    bot of the simulator, see docs/league.md), or module:Name (a function of the observation that
-    returns an action, or a class with a method act)."""
+    search:N or search:N:RUN (tree search with N simulations a move, by random play or with a policy: docs/search.md),
+    openspiel:mcts:N (OpenSpiel's own search), bot:NAME (a bot of the simulator, see docs/league.md), or module:Name (a
+    function of the observation that returns an action, or a class with a method act)."""
 
     episodes: int = 4
     """Total number of episodes, or of matches. Up to nine are played side by side."""
@@ -100,6 +100,7 @@ def _run(flags: EnjoyFlags, interrupt: GentleInterrupt) -> None:
 
         configure("cpu", num_threads=1, deterministic=True)
         found = find_contest(flags.run, flags.against, flags.checkpoint, flags.policy, flags.override, flags.trust)
+        found = found.searching(flags.search, flags.search_root)
         players = {
             name: each.player() if isinstance(each, Opponent) else TorchPolicy(each, name)
             for name, each in found.players.items()

@@ -46,9 +46,9 @@ class EvalFlags(ManyEpisodesFlags):
 
     against: tuple[str, ...] = ()
     """Others who play, opponents in a match, otherwise for comparison: runs or checkpoints, random (random moves),
-    openspiel:mcts:N (tree search with N simulations a move, in OpenSpiel's games of perfect information), bot:NAME (a
-    bot of the simulator, see docs/league.md), or module:Name (a function of the observation that
-    returns an action, or a class with a method act)."""
+    search:N or search:N:RUN (tree search with N simulations a move, by random play or with a policy: docs/search.md),
+    openspiel:mcts:N (OpenSpiel's own search), bot:NAME (a bot of the simulator, see docs/league.md), or module:Name (a
+    function of the observation that returns an action, or a class with a method act)."""
 
     exploitability: bool = False
     """Also compute the exploitability of each policy, exactly, in a game of OpenSpiel that is small enough:
@@ -86,6 +86,7 @@ def _run(flags: EvalFlags) -> None:
     if flags.json is not None and flags.csv is not None and flags.json.resolve() == flags.csv.resolve():
         raise ValueError(f"json and csv are both {flags.csv}, and one would be lost: name two files")
     found = find_contest(flags.run, flags.against, flags.checkpoint, flags.policy, flags.override, flags.trust)
+    found = found.searching(flags.search, flags.search_root)
     config, players = found.config, found.players
     task = EvaluationTask(
         env=config.run.env,

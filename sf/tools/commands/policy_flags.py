@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from sf.envs.field_types import require
 
@@ -32,7 +33,24 @@ class PolicyFlags:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ManyEpisodesFlags(PolicyFlags):
+class SearchFlags(PolicyFlags):
+    """Choose whether the policies of the run that is named look ahead."""
+
+    search: int | None = None
+    """Simulations of a tree search before each move of the policies of RUN, in games of OpenSpiel: docs/search.md.
+    Others search as search:N:RUN in --against."""
+
+    search_root: Literal["puct", "gumbel"] = "puct"
+    """How that search chooses at its root: PUCT, or sequential halving with Gumbel noise, which is better with few
+    simulations."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.search is None or self.search >= 1, f"search is {self.search}: at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManyEpisodesFlags(SearchFlags):
     """Choose how many episodes are played, by which policies of a run, and in how many processes."""
 
     policy: int | None = None

@@ -29,7 +29,7 @@ class RecordFlags(ManyEpisodesFlags):
 
     player: tyro.conf.Positional[str]
     """A run, a checkpoint, the folder of a policy, hf:USER/NAME or zoo/NAME, or a player of --env: random,
-    openspiel:mcts:N, bot:NAME, or module:Name."""
+    search:N:RUN, openspiel:mcts:N, bot:NAME, or module:Name."""
 
     to: str
     """Name of the Minari data set: (GROUP/)NAME-vNUMBER, for example connect-four/mcts-v0. It is kept where Minari
@@ -90,13 +90,14 @@ def _task(flags: RecordFlags) -> tuple[EvaluationTask, int]:
     if opponents.is_name(flags.player):
         if flags.env is None:
             raise UsageError(f"player is {flags.player}, which plays what you name: add --env NAME")
-        contest = contest_in(flags.env, (flags.player, *flags.against), flags.override)
+        contest = contest_in(flags.env, (flags.player, *flags.against), flags.override, flags.trust)
         num_own = 1
     else:
         if flags.env is not None:
             raise UsageError("env is for players that are no trained policy: leave it out, or use --override")
         named = Path(flags.player)
         contest = find_contest(named, flags.against, flags.checkpoint, flags.policy, flags.override, flags.trust)
+        contest = contest.searching(flags.search, flags.search_root)
         num_own = contest.num_own
     env = contest.config.run.env
     options = opponents.with_advice((flags.player,), contest.options)  # what a bot does is what it says

@@ -61,10 +61,10 @@ def test_a_damaged_library_is_made_anew(cache):
 
 
 def test_another_cpu_or_another_source_makes_another_library(cache, monkeypatch):
-    name = library._made_from()
+    name = library._made_from(library.SOURCE)
     library._made_from.cache_clear()
     monkeypatch.setattr(library, "_cpu", lambda: "flags: avx512f")
-    assert library._made_from() != name
+    assert library._made_from(library.SOURCE) != name
 
 
 def test_processes_that_begin_together_get_the_same_library(cache):

@@ -1,0 +1,1 @@
+"""Searches games: trees of what may follow, guided by a policy or by random play."""
