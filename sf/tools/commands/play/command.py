@@ -42,10 +42,10 @@ class PlayFlags(PolicyFlags):
 
     against: tuple[str, ...] = ()
     """Who plays the other agents of a match: runs or checkpoints, random (random moves), openspiel:mcts:N (tree search
-    with N simulations a move, in OpenSpiel's games of perfect information), bot:NAME (a bot of the simulator, see
-    docs/league.md), or module:Name (a function of the observation that returns an action, or a class with a method
-    act). Default: the policy of the run, else random. In an environment of one agent: the name of one of
-    its own opponents, where it has some."""
+    with N simulations a move, in OpenSpiel's games of perfect information), gtp:COMMAND (a program that plays
+    Go, see docs/openspiel.md), bot:NAME (a bot of the simulator, see docs/league.md), or module:Name (a function of
+    the observation that returns an action, or a class with a method act). Default: the policy of the run, else random.
+    In an environment of one agent: the name of one of its own opponents, where it has some."""
 
     agent: int | None = None
     """Which agent of a match you are, from 1. Default: each in turn."""

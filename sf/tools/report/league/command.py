@@ -38,9 +38,9 @@ class LeagueFlags(PolicyFlags):
     """One run that trains against its past selves, or the folder of a tournament (--results): show its results. Two
     or more players: a tournament of all of them. A player is a run, a checkpoint, hf:USER/NAME, zoo/NAME, random
     (random moves), openspiel:mcts:N (tree search with N simulations a move, in OpenSpiel's games of perfect
-    information), bot:NAME (a bot of the simulator, see docs/league.md), or module:Name (a function of
-    the observation that returns an action, or a class with a method act).
-    Of a run with several policies all of them play."""
+    information), gtp:COMMAND (a program that plays Go, see docs/openspiel.md), bot:NAME (a bot of the simulator, see
+    docs/league.md), or module:Name (a function of the observation that returns an action, or a class with a method
+    act). Of a run with several policies all of them play."""
 
     env: str | None = None
     """What is played, where no player is a trained policy, which would say it."""
