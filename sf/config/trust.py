@@ -1,4 +1,5 @@
 """Whether code that a file names may run: `module:Name`, in a checkpoint or a configuration that somebody else made.
+A player `gtp:COMMAND` is such code, too: it starts a program.
 
 A file may name what comes with this package or is registered. Other code is imported only where the user names it on
 the command line, trusts the file, or has trained with the same names before. `sf-train` remembers what it was told to
@@ -27,7 +28,10 @@ from sf.system.portable import user_id
 
 
 class NamedCode(NamedTuple):
-    """Code that a flag names, in `file`. env_kwargs: arguments of an environment or a wrapper, which reach the code."""
+    """Code that a flag names, in `file`, or for a program the directory that it is started in.
+
+    env_kwargs: arguments of an environment or a wrapper, which reach the code.
+    """
 
     flag: str
     name: str
@@ -83,8 +87,10 @@ def _parsed(line: bytes) -> NamedCode | None:
 
 TRUST = "trust"  # the flag, which no file may set
 SEARCH = "search:"  # the names of players that search begin with it
+PROGRAM = "gtp:"  # the names of players that are programs begin with it, and a command follows
 TASKS = "tasks"  # no flag: what a file of tasks names is not named by a user who names the file
 _OF_THE_NETWORK = ("encoder", "model", "intrinsic")
+_OF_PLAYERS = ("players", "teacher")
 
 
 def named_code(flags: Mapping[str, Any]) -> list[NamedCode]:
@@ -103,11 +109,13 @@ def named_code(flags: Mapping[str, Any]) -> list[NamedCode]:
         if file is not None:
             found.append(NamedCode("env_wrappers", wrapper.name, wrapper.arguments, file))
     named = [(flag, flags.get(flag, "")) for flag in _OF_THE_NETWORK]
-    for players in ("players", "teacher"):
+    for players in _OF_PLAYERS:
         named += [(players, player) for player in flags.get(players, ()) if not player.startswith((OPENSPIEL, SEARCH))]
     for flag, name in named:
         module, colon, _ = name.partition(":")
         file = file_of_module(module) if colon else None
+        if flag in _OF_PLAYERS and name.startswith(PROGRAM):
+            file = os.getcwd()  # the words of a command may mean files there
         if file is not None:
             found.append(NamedCode(flag, name, None, file))
     return found

@@ -153,8 +153,8 @@ def test_simulations_that_are_on_their_way_together_are_all_counted(root):
 def test_what_is_certain_is_found_and_ends_the_search():
     num_proven = 0
     for seed in range(20):
-        game = RandomGames(2, seed, depth=4)
-        settings = SearchSettings(2000)  # the game has 6^4 ends at most
+        game = RandomGames(2, seed, depth=3)
+        settings = SearchSettings(2000)  # the game has 6^3 ends at most
         search = Search(game, settings, 1)
         searched(search, game, [0])
         found = search.read(0)

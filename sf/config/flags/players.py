@@ -34,7 +34,7 @@ class PlayersConfig:
 
     players: tuple[str, ...] = ()
     """Players that are in the pool from the start: runs (all of their policies), checkpoints, zoo/NAME, random,
-    search:N:RUN, openspiel:mcts:N, bot:NAME, or module:Name, as in sf-eval --against."""
+    search:N:RUN, openspiel:mcts:N, gtp:COMMAND, bot:NAME, or module:Name, as in sf-eval --against."""
 
     reference_ratings: str | None = None
     """Ratings at which some of players are held, so that ratings compare between runs: a file of sf-league --json.

@@ -1,5 +1,5 @@
 """Players that are no trained policy, by the name that a user gives them: `random`, `module:Name`, `openspiel:mcts:N`,
-`bot:NAME`, `search:N`, `search:N:RUN`.
+`gtp:COMMAND`, `bot:NAME`, `search:N`, `search:N:RUN`.
 
 A new kind of player is a class with a method `actors`, and a line in `Opponent.player`.
 """
@@ -17,7 +17,7 @@ import gymnasium as gym
 import numpy as np
 
 from sf import envs
-from sf.config.trust import SEARCH
+from sf.config.trust import PROGRAM, SEARCH
 from sf.envs import EnvOptions
 from sf.envs.custom.named_objects import did_you_mean, import_module, split
 from sf.envs.errors import UsageError, call_of, summary
@@ -213,12 +213,14 @@ class Opponent:
         """Raises UsageError where there is no such player, or where it cannot play this environment."""
         if self.name == RANDOM:
             return RandomPlayer(ActionSpec.of(self.action_space))
-        if self.name.startswith(OPENSPIEL):
+        if self.name.startswith((OPENSPIEL, PROGRAM)):
             try:
-                from sf.evaluation.play.openspiel_player import OpenSpielPlayer  # noqa: PLC0415  an extra
+                from sf.evaluation.play.gtp_player import GtpPlayer  # noqa: PLC0415  an extra
+                from sf.evaluation.play.openspiel_player import OpenSpielPlayer  # noqa: PLC0415
             except ImportError as error:
                 raise UsageError(f"player {self.name!r}: {error}: {INSTALL}") from error
-            return OpenSpielPlayer(self.name, self.env, self.options)
+            kind = GtpPlayer if self.name.startswith(PROGRAM) else OpenSpielPlayer
+            return kind(self.name, self.env, self.options)
         if self.name.startswith(SEARCH):
             try:
                 from sf.evaluation.play.search_player import SearchPlayer  # noqa: PLC0415  an extra

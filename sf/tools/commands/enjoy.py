@@ -46,8 +46,9 @@ class EnjoyFlags(SearchFlags):
     against: tuple[str, ...] = ()
     """Others who play, opponents in a match, otherwise for comparison: runs or checkpoints, random (random moves),
     search:N or search:N:RUN (tree search with N simulations a move, by random play or with a policy: docs/search.md),
-    openspiel:mcts:N (OpenSpiel's own search), bot:NAME (a bot of the simulator, see docs/league.md), or module:Name (a
-    function of the observation that returns an action, or a class with a method act)."""
+    openspiel:mcts:N (OpenSpiel's own search), gtp:COMMAND (a program that plays Go: docs/openspiel.md), bot:NAME (a bot
+    of the simulator, see docs/league.md), or module:Name (a function of the observation that returns an action, or a
+    class with a method act)."""
 
     episodes: int = 4
     """Total number of episodes, or of matches. Up to nine are played side by side."""

@@ -29,7 +29,7 @@ class RecordFlags(ManyEpisodesFlags):
 
     player: tyro.conf.Positional[str]
     """A run, a checkpoint, the folder of a policy, hf:USER/NAME or zoo/NAME, or a player of --env: random,
-    search:N:RUN, openspiel:mcts:N, bot:NAME, or module:Name."""
+    search:N:RUN, openspiel:mcts:N, gtp:COMMAND, bot:NAME, or module:Name."""
 
     to: str
     """Name of the Minari data set: (GROUP/)NAME-vNUMBER, for example connect-four/mcts-v0. It is kept where Minari

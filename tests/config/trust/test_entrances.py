@@ -13,7 +13,7 @@ import yaml
 from untrained import untrained
 
 from sf import load_policy, make_config
-from sf.config.trust import named_code
+from sf.config.trust import named_code, remember_code, require_trusted
 from sf.run.planning import make_plan
 from sf.run.startup import initial_weights
 from sf.storage import checkpoint
@@ -39,7 +39,9 @@ PAYLOADS = {
     "an encoder beside it": {"encoder": "planted:Net"},
     "a model beside it": {"model": "planted:Net"},
     "a player beside it": {"players": ["planted:Net"], "past_share": 0.2},
+    "a player that is a program": {"players": [f"gtp:touch {MARKER}"], "past_share": 0.2},
     "a teacher beside it": {"teacher": ["planted:Net"]},
+    "a teacher that is a program": {"teacher": [f"gtp:touch {MARKER}"]},
     "an intrinsic reward beside it": {"intrinsic": "planted:Net"},
 }
 if importlib.util.find_spec("minigrid") is None:  # where it is installed, that one is taken
@@ -58,6 +60,7 @@ COMMANDS = {
     "sf-enjoy": ("sf.tools.commands.enjoy", ["theirs", "--video", "out.gif", "--episodes", "1"]),
     "sf-play": ("sf.tools.commands.play.command", ["theirs"]),
     "sf-play --against": ("sf.tools.commands.play.command", ["toy_match_rps", "--against", "theirs"]),
+    "sf-gtp": ("sf.tools.commands.gtp.command", ["theirs"]),
     "sf-export": ("sf.tools.commands.export", ["theirs", "--out", "out.pt2"]),
     "sf-export of a folder": ("sf.tools.commands.export", ["theirs", "--out", "shared", "--episodes", "1"]),
     "sf-sweep": ("sf.tools.sweep.command", ["theirs.sweep.yaml", "--train_dir", "sweeps"]),
@@ -311,7 +314,10 @@ def test_what_is_named_on_the_command_line_too_needs_no_trust():
 
 @pytest.mark.parametrize(
     "what",
-    [f"{code} beside it" for code in ("an environment", "a wrapper", "an encoder", "a model", "a player")],
+    [
+        *(f"{code} beside it" for code in ("an environment", "a wrapper", "an encoder", "a model", "a player")),
+        "a player that is a program",
+    ],
 )
 def test_the_command_line_vouches_for_what_it_names(what):
     write_run("theirs", PAYLOADS[what])
@@ -320,6 +326,16 @@ def test_the_command_line_vouches_for_what_it_names(what):
     assert cli.starting_config([*words, "--experiment", "theirs", "--train_dir", "."]).flat()[flag]
     with pytest.raises(SystemExit):
         cli.starting_config(["--experiment", "theirs", "--train_dir", "."])
+
+
+def test_a_program_that_is_known_in_one_folder_is_not_known_in_another(tmp_path, monkeypatch):
+    flags = {"env": "openspiel:go", "players": ("gtp:./engine",)}
+    remember_code(named_code(flags))
+    require_trusted(flags, "a file", is_trusted=False)
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match=r"names players 'gtp:\./engine'"):
+        require_trusted(flags, "a file", is_trusted=False)
 
 
 @pytest.mark.parametrize("command", ["sf-train", "sf-eval"])

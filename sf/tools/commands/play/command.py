@@ -43,9 +43,10 @@ class PlayFlags(PolicyFlags):
     against: tuple[str, ...] = ()
     """Who plays the other agents of a match: runs or checkpoints, random (random moves), search:N or search:N:RUN (tree
     search with N simulations a move, by random play or with a policy: docs/search.md), openspiel:mcts:N (OpenSpiel's
-    own search), bot:NAME (a bot of the simulator, see docs/league.md), or module:Name (a function of the observation
-    that returns an action, or a class with a method act). Default: the policy of the run,
-    else random. In an environment of one agent: the name of one of its own opponents, where it has some."""
+    own search), gtp:COMMAND (a program that plays Go: docs/openspiel.md), bot:NAME (a bot of the simulator, see
+    docs/league.md), or module:Name (a function of the observation that returns an action, or a class with a method
+    act). Default: the policy of the run, else random. In an environment of one agent: the name of one of its own
+    opponents, where it has some."""
 
     agent: int | None = None
     """Which agent of a match you are, from 1. Default: each in turn."""

@@ -35,12 +35,13 @@ class LeagueFlags(PolicyFlags):
     """Whose results to show, or who plays, and where the results go."""
 
     players: tyro.conf.Positional[tuple[str, ...]]
-    """One run that trains against its past selves, or the folder of a tournament (--results): show its results. Two
-    or more players: a tournament of all of them. A player is a run, a checkpoint, hf:USER/NAME, zoo/NAME, random
-    (random moves), search:N or search:N:RUN (tree search with N simulations a move, by random play or with a policy:
-    docs/search.md), openspiel:mcts:N (OpenSpiel's own search), bot:NAME (a bot of the simulator, see docs/league.md),
-    or module:Name (a function of the observation that returns an action, or a class with a method act).
-    Of a run with several policies all of them play."""
+    """One run that trains against its past selves, or the folder of a tournament (--results): show its results. Two or
+    more players: a tournament of all of them. A player is a run, a checkpoint, hf:USER/NAME, zoo/NAME, random (random
+    moves), search:N or search:N:RUN (tree search with N simulations a move, by random play or with a policy:
+    docs/search.md), openspiel:mcts:N (OpenSpiel's own search), gtp:COMMAND (a program that plays Go:
+    docs/openspiel.md), bot:NAME (a bot of the simulator, see docs/league.md), or module:Name (a function of the
+    observation that returns an action, or a class with a method act). Of a run with several policies all of them
+    play."""
 
     env: str | None = None
     """What is played, where no player is a trained policy, which would say it."""

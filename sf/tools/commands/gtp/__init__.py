@@ -1,0 +1,1 @@
+"""`sf-gtp`: a policy plays Go with another program."""
