@@ -213,6 +213,21 @@ class ForwardModel(Protocol):
         ...
 
 
+class SearchableGroup(EnvGroup, Protocol):
+    """A group whose games a search can play on."""
+
+    def forward_model(self) -> ForwardModel:
+        """Returns one for E games. Raises UsageError where the games cannot be searched."""
+        ...
+
+    def take_up(self, model: Any, env_idx: int) -> None:
+        """Let game `env_idx` of the model begin at what environment `env_idx` shows now, as position 0.
+
+        model: what `forward_model` has returned, perhaps before the group was made anew.
+        """
+        ...
+
+
 class ShapedGroup(EnvGroup, Protocol):
     """A group whose `spec.shaping` has names."""
 

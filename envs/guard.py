@@ -20,13 +20,14 @@ import math
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from sf.envs import CuttableGroup, EnvError, EnvGroup, Episode, ObsRows, ShapedGroup, StepResult, UsageError
 from sf.envs.added.episode_options import EpisodeOptionsGroup, Range
 from sf.envs.errors import ApiError, place_of, summary, traceback_of
+from sf.envs.group import SearchableGroup
 from sf.envs.groups import calls
 from sf.envs.groups.finite import float_keys, require_finite_obs, require_finite_rewards
 from sf.envs.remarks import remark
@@ -144,6 +145,14 @@ class GuardedGroup:
     def num_away(self) -> int:
         """Returns how many actors are in no episode."""
         return self.num_actors - int(np.count_nonzero(self._in_episode))
+
+    def forward_model(self) -> Any:
+        """See `sf.envs.group.SearchableGroup`. Raises UsageError where the games cannot be searched."""
+        return cast("SearchableGroup", self._group).forward_model()
+
+    def take_up(self, model: Any, env_idx: int) -> None:
+        """See `sf.envs.group.SearchableGroup`."""
+        cast("SearchableGroup", self._group).take_up(model, env_idx)
 
     def cut(self, env_idx: int) -> None:
         """See `sf.envs.CuttableGroup`."""

@@ -12,8 +12,7 @@ from sf.envs.added.agent_index import AGENT_INDEX
 from sf.envs.errors import UsageError
 from sf.envs.group import CHANCE, OVER, Positions
 from sf.envs.openspiel.games import TensorGame, why_unforeseeable
-from sf.envs.openspiel.group import OBSERVATION
-from sf.envs.openspiel.views import Views
+from sf.envs.openspiel.views import OBSERVATION, Views
 from sf.envs.spaces.actions import ACTION_MASK
 
 _MOVERS = {int(pyspiel.PlayerId.CHANCE): CHANCE, int(pyspiel.PlayerId.TERMINAL): OVER}

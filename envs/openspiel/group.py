@@ -22,16 +22,16 @@ import pyspiel
 from sf.envs.entries import describer
 from sf.envs.errors import UsageError, summary
 from sf.envs.group import EnvGroup, EnvSpec, Episode, ObsRows, RenderedGroup, StepResult
+from sf.envs.openspiel.forward import OpenSpielModel
 from sf.envs.openspiel.games import load
 from sf.envs.openspiel.match import Match, traits_of
-from sf.envs.openspiel.views import Views
+from sf.envs.openspiel.views import OBSERVATION, Views
 from sf.envs.options import EnvOptions
 from sf.envs.rendering.film import Film, FilmedGroup
 from sf.envs.rendering.pictures import TextPainter
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.actions import ACTION_MASK
 
-OBSERVATION = "observation"
 _TRIAL = "import sys; sys.path[:] = sys.argv[3:]; from sf.envs.openspiel.group import try_out; try_out(*sys.argv[1:3])"
 _MOST_TRIAL_S = 300  # bridge_uncontested_bidding takes 20 s
 _MOST_TRIAL_BYTES = 4 << 30  # beyond what the process has when it begins
@@ -168,6 +168,13 @@ class OpenSpielGroup:
 
     def close(self) -> None:
         pass
+
+    def forward_model(self) -> OpenSpielModel:
+        """See `sf.envs.group.SearchableGroup`."""
+        return OpenSpielModel(self._matches[0].env_id, self._matches[0].tensor_game)
+
+    def take_up(self, model: OpenSpielModel, env_idx: int) -> None:
+        model.begin(env_idx, self._matches[env_idx].position())
 
 
 class FilmedMatch(Match):

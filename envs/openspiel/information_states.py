@@ -18,9 +18,8 @@ import pyspiel
 from sf.envs.added.agent_index import AGENT_INDEX
 from sf.envs.errors import UsageError
 from sf.envs.openspiel.games import TensorGame, load
-from sf.envs.openspiel.group import OBSERVATION
 from sf.envs.openspiel.match import Match
-from sf.envs.openspiel.views import Views
+from sf.envs.openspiel.views import OBSERVATION, Views
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ACTION_MASK
 

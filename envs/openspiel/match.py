@@ -45,7 +45,7 @@ class Match:
         traits: Traits = _UNKNOWN,
     ) -> None:
         """seed: of chance."""
-        self._env_id = env_id
+        self.env_id, self.tensor_game = env_id, tensor_game
         self._game = tensor_game.game
         self._observer = tensor_game.make_observer()
         self._views = views
@@ -70,7 +70,7 @@ class Match:
                 self._returns = self._nothing
                 self.num_decisions = 0
                 return
-        raise UsageError(f"{self._env_id}: its games end before anybody acts: change its parameters in env_kwargs")
+        raise UsageError(f"{self.env_id}: its games end before anybody acts: change its parameters in env_kwargs")
 
     def look_at(self, state: Any) -> None:
         """Go on from this state of the game, in which somebody acts. The state is not copied."""
@@ -127,6 +127,10 @@ class Match:
             for action in self._legal[player]:
                 mask[action] = 1
 
+    def position(self) -> Any:
+        """Returns a copy of the state of the game."""
+        return self._state.clone()
+
     def legal(self, player: int) -> Sequence[int]:
         """Returns the actions that a player may choose now: none where it waits."""
         return self._legal[player] if self._mover in (player, ALL_AT_ONCE) else ()
@@ -144,7 +148,7 @@ class Match:
             return choice
         if legal:
             raise UsageError(
-                f"{self._env_id}: player {player} chose action {choice}, which is not legal there: a model of your own "
+                f"{self.env_id}: player {player} chose action {choice}, which is not legal there: a model of your own "
                 "has to apply the action_mask, as sf.model.distributions does"
             )
         return 0  # what OpenSpiel expects of a player who has no action where all act at once

@@ -16,8 +16,7 @@ import numpy as np
 import pyspiel
 
 from sf.envs.openspiel.games import TensorGame, load
-from sf.envs.openspiel.group import OBSERVATION
-from sf.envs.openspiel.views import Views
+from sf.envs.openspiel.views import OBSERVATION, Views
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.symmetries import UNKNOWN, Symmetry

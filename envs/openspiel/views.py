@@ -16,6 +16,7 @@ import pyspiel
 
 from sf.envs.spaces.planes import Planes
 
+OBSERVATION = "observation"
 ALL_AT_ONCE = int(pyspiel.PlayerId.SIMULTANEOUS)
 """The mover where every player acts."""
 

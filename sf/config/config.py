@@ -19,6 +19,7 @@ from sf.config.flags.players import PlayersConfig
 from sf.config.flags.population import PopulationConfig
 from sf.config.flags.run import RanksConfig, RunConfig, SupervisionConfig
 from sf.config.flags.sampler import SamplerConfig
+from sf.config.flags.search import SearchConfig
 from sf.config.flags.watch import WatchConfig
 from sf.config.schedules import ENV, final_options, parse
 from sf.envs.errors import UsageError
@@ -40,6 +41,7 @@ class Config:
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     population: PopulationConfig = field(default_factory=PopulationConfig)
     players: PlayersConfig = field(default_factory=PlayersConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     ranks: RanksConfig = field(default_factory=RanksConfig)
     supervision: SupervisionConfig = field(default_factory=SupervisionConfig)

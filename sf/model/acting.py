@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,8 +37,9 @@ class AnswerLayout:
     A row is int32: first the integers, then the bits of float32, so that one transfer brings all from a GPU.
     """
 
-    def __init__(self, action: ActionSpec) -> None:
-        self.fields = sorted(answered_fields(), key=lambda field: field.dtype != np.int32)
+    def __init__(self, action: ActionSpec, optional: Collection[str] = ()) -> None:
+        """optional: fields of a step that the run has."""
+        self.fields = sorted(answered_fields(optional), key=lambda field: field.dtype != np.int32)
         self._shapes = [field.shape(action) for field in self.fields]
         ends = np.cumsum([math.prod(shape) for shape in self._shapes]).tolist()
         self._ranges = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
@@ -97,11 +98,12 @@ class ActingHere(AnyActing):
 class Acting(nn.Module):
     """network: has `step`, see `sf.model.inference.inference_model`."""
 
-    def __init__(self, network: Any, action_spec: ActionSpec) -> None:
+    def __init__(self, network: Any, action_spec: ActionSpec, optional: Collection[str] = ()) -> None:
+        """optional: see `AnswerLayout`."""
         super().__init__()
         self.network = network
         self.action_spec = action_spec
-        self._layout = AnswerLayout(action_spec)
+        self._layout = AnswerLayout(action_spec, optional)
 
     def forward(
         self, obs: dict[str, Tensor], state: Tensor, first: Tensor, exponential: Tensor, normal: Tensor

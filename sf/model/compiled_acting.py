@@ -45,12 +45,12 @@ def acting_of(
     begins_after_s: see `CompiledActing`.
     """
     action_spec = ActionSpec.of(spec.action_space)
-    acting, dtype = Acting(network, action_spec), _dtype(bfloat16)
+    acting, dtype = Acting(network, action_spec, spec.optional_fields), _dtype(bfloat16)
     if not _can_be_compiled(model, device):
         return ActingHere(acting)
     noise = ActionDistribution.noise(action_spec, (programs.BATCH,), torch.device("cpu"))
     example = (*_example(network, spec.obs_space), *noise)
-    made_from = repr((model, space_json.to_json(spec.obs_space), spec.action_space, dtype))
+    made_from = repr((model, space_json.to_json(spec.obs_space), spec.action_space, spec.optional_fields, dtype))
 
     def agree(inputs: tuple[Any, ...], one: Way, other: Way) -> bool:
         return agree_on(inputs, one, other, action_spec, dtype)

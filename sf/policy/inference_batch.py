@@ -40,7 +40,7 @@ class InferenceBatch:
         max_rows = size_for(max_actors)
         self._obs = ObsGather(rows, spec, max_rows, device)
         self._states = States(states, max_rows, device)
-        self._answers = AnswersToHost(AnswerLayout(action_spec), max_rows, device)
+        self._answers = AnswersToHost(AnswerLayout(action_spec, spec.optional_fields), max_rows, device)
         self._queue: Callable[[int], None] = self._queue_each
 
     def record(self, dtype: torch.dtype) -> None:

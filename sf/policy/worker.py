@@ -132,7 +132,9 @@ class _Policy:
         self._seed = (args.seed, args.idx)
         self._rows = args.rows
         self._channel = args.channel
-        self._of_waiting = {field.name: np.zeros((), field.dtype) for field in answered_fields()}
+        self._of_waiting = {
+            field.name: np.zeros((), field.dtype) for field in answered_fields(args.spec.optional_fields)
+        }
         self._lessons: Lessons | None = None
         if args.teaching is not None:
             device = str(self._device)
@@ -163,8 +165,8 @@ class _Policy:
         """Returns the batch. On a CPU in synchronous mode nothing is compiled: a program is there at another time in
         each run, so two runs would not be the same."""
         device, is_on_host = args.weights.device, args.weights.device == gpu.HOST
-        acting: AnyActing = ActingHere(Acting(self._model, self._action_spec))
         seen = args.spec
+        acting: AnyActing = ActingHere(Acting(self._model, self._action_spec, seen.optional_fields))
         if args.model.has_central_critic:
             seen = replace(seen, obs_space=seen.actor_obs_space)
         else:

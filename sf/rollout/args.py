@@ -11,6 +11,7 @@ from sf.envs import EnvOptions
 from sf.envs.custom.given import GivenEnv
 from sf.envs.tasks.united import FoundTasks
 from sf.rollout.assignment import AssignmentRules
+from sf.rollout.searching import SearchArgs
 from sf.shared.counters import CounterRow
 from sf.shared.levels import Levels
 from sf.shared.requests import WorkerChannel
@@ -47,6 +48,7 @@ class RolloutWorkerArgs:
     levels: Levels | None  # that learners choose from
     tasks: TaskTable | None  # where the environment is several tasks
     found_tasks: FoundTasks | None  # by the parent, of these
+    search: SearchArgs | None  # where a search chooses the actions
     slots: WorkerSlots
     channel: WorkerChannel
     counters: CounterRow

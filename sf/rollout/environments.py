@@ -41,10 +41,11 @@ def make_envs(args: RolloutWorkerArgs, options: EnvOptions, group_idx: int, atte
 
 def require_as_planned(args: RolloutWorkerArgs, group: EnvGroup) -> None:
     """Raises UsageError where agents, observations or actions are not those that memory was allocated for."""
-    if group.num_actors != args.channel.actors_per_group:
+    planned_actors = args.num_envs_per_group * args.assignment.num_agents
+    if group.num_actors != planned_actors:
         raise UsageError(
             f"{args.env}: a group of its environments has {group.num_actors} agents in a rollout worker, and had "
-            f"{args.channel.actors_per_group} when the run was planned: list the same `possible_agents` each time that "
+            f"{planned_actors} when the run was planned: list the same `possible_agents` each time that "
             "it is made"
         )
     arrays = args.slots.arrays

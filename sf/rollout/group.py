@@ -8,6 +8,7 @@ import numpy as np
 
 from sf.envs import Episode, StepResult
 from sf.envs.guard import Fault, GuardedGroup
+from sf.rollout.actions import Actions, AskedActions
 from sf.rollout.args import RolloutWorkerArgs
 from sf.rollout.assignment import Assignment
 from sf.rollout.environments import make_envs, require_as_planned
@@ -17,10 +18,11 @@ from sf.rollout.matches import Matches, PlayedMatch, WinRates
 from sf.rollout.recorders import BotActions, EnvSteps, Games, PolicyChanges, Recorder, Shaping, Step
 from sf.rollout.rewards import TeamRewards, matrix_of
 from sf.rollout.scheduled import TEAM_SPIRIT, recorders_of
+from sf.rollout.searching import SearchedActions
 from sf.shared.rows import OBS
 from sf.shared.slots import FULL
 
-_OF_RECORDERS = 1  # the key of what they draw
+_OF_RECORDERS, _OF_SEARCH = 1, 2  # the keys of what they draw
 
 
 class RolloutGroup:
@@ -30,7 +32,6 @@ class RolloutGroup:
         self._group_idx = group_idx
         self._rollout = args.rollout
         self._pool = args.slots
-        self._channel = args.channel
         self._counters = args.counters
         self._rows = args.slots.arrays
         self._obs = args.slots.arrays.named(OBS)  # [num_slots, T+1, ...]
@@ -40,7 +41,7 @@ class RolloutGroup:
         self._num_cut = 0  # episodes that these changes have ended
         self._faults: list[Fault] = []  # of the environments before
         self._envs = self._make_guarded()
-        num_actors = args.channel.actors_per_group
+        num_actors = args.num_envs_per_group * args.assignment.num_agents
         key = (args.seed, *args.seed_key, group_idx)
         rng = np.random.default_rng(key)
         self._rng_of_recorders = np.random.default_rng((*key, _OF_RECORDERS))
@@ -55,6 +56,10 @@ class RolloutGroup:
         self._next_first = np.ones(num_actors, bool)
         self._envs.reset({key: list(rows) for key, rows in self._next_obs.items()})
         self._env_steps = EnvSteps(args.slots.arrays, num_actors)
+        self._actions: Actions = AskedActions(args.channel, group_idx, self._assignment)
+        if args.search is not None:
+            of_search = np.random.default_rng((*key, _OF_SEARCH))
+            self._actions = SearchedActions(args.search, args.channel, group_idx, self._envs, self._rows, of_search)
         self._played: list[PlayedMatch] = []  # since they were taken last
         self._recorders = self._recorders_of(args, self._rng_of_recorders)
 
@@ -80,21 +85,24 @@ class RolloutGroup:
             return False
         self._slot_idx = np.array(self._slots)
         self._rows["actor"][self._slot_idx] = self.actors
-        self._channel.tables["slots"][self._group_idx] = self._slot_idx
+        self._actions.begin_rollout(self._slot_idx)
         self._row = 0
         for key, rows in self._obs.items():
             rows[self._slot_idx, 0] = self._next_obs[key]
         self._rows["first"][self._slot_idx, 0] = self._next_first
         for recorder in self._recorders:
             recorder.begin_rollout(self._slot_idx)
-        self._ask()
+        self._actions.ask(self._row)
         return True
 
     def advance(self) -> list[Episode]:
-        """Apply the actions that have come; ask for the next ones, or hand over what is full."""
+        """Apply the actions, if they have come; ask for the next ones, or hand over what is full."""
+        if not self._actions.have_come():
+            self._env_steps.num_of_last_step = 0
+            return []
         finished = self._step()
         if self._row < self._rollout:
-            self._ask()
+            self._actions.ask(self._row)
         else:
             self._hand_over()
         return finished
@@ -204,11 +212,6 @@ class RolloutGroup:
         ]
         return [recorder for recorder in recorders if recorder is not None]
 
-    def _ask(self) -> None:
-        """Ask those who play for the actions of the present row."""
-        self._channel.tables["policy"][self._group_idx] = self._assignment.policy
-        self._channel.ask(self._group_idx, self._row, self._assignment.players)
-
     def _step(self) -> list[Episode]:
         """Apply the actions of the present row, and write what they caused."""
         rows, slots, t, result = self._rows, self._slot_idx, self._row, self._result
@@ -220,6 +223,7 @@ class RolloutGroup:
         rows["valid"][slots, t] = result.valid
         rows["first"][slots, t + 1] = result.first
         self._row = t + 1
+        self._actions.after_step(result)
         step = Step(slots, t, result, finished, result.first)
         for recorder in self._recorders:
             recorder.after_step(step)

@@ -15,6 +15,7 @@ from sf.envs.tasks.united import FoundTasks
 from sf.run.plan import Plan, PolicyNetwork
 from sf.run.startup.demonstrations import kept_at
 from sf.shared.counters import CounterRow, Counters
+from sf.shared.leaves import Leaves
 from sf.shared.levels import Levels
 from sf.shared.queues import IndexQueue, LocalQueues, PipeQueue, Queues, make_queues
 from sf.shared.recovery import RecoveryMemory
@@ -55,6 +56,7 @@ class RunMemory:
     shaping: SharedArrays | None  # `weights` [P, K] of shaped rewards by policy, where the environment has any
     scheduled: Scheduled | None  # what `--anneal` changes
     levels: Levels | None  # that learners choose from
+    leaves: Leaves | None  # of searches, where these choose the actions
     teaching: Teaching | None  # where the run has teachers
     demonstrations: Path | None  # where the rows of demonstrations are
     tasks: TaskTable | None  # where the environment is several tasks
@@ -82,10 +84,11 @@ class RunMemory:
             num_workers=plan.num_workers,
             groups_per_worker=sampler.num_groups_per_worker,
             slots_per_group=plan.slots_per_group,
-            actors_per_group=plan.actors_per_group,
+            actors_per_group=plan.leaves_per_group or plan.actors_per_group,
             policy_workers_per_policy=sampler.policy_workers_per_policy,
             num_policies=plan.num_policies,
             has_seats=plan.num_seats > 0,
+            asks_for_some=plan.leaves_per_group > 0,
             queues=queues,
         )
         return cls(
@@ -122,6 +125,9 @@ class RunMemory:
             shaping=shaping,
             scheduled=Scheduled.allocate(plan.schedules, plan.num_policies, plan.num_actors)
             if plan.schedules
+            else None,
+            leaves=Leaves.allocate(plan.networks[0].spec, plan.num_groups, plan.leaves_per_group)
+            if plan.leaves_per_group
             else None,
             levels=Levels.allocate(plan.levels, plan.num_policies) if plan.levels is not None else None,
             teaching=_teaching(plan) if plan.teachers else None,

@@ -70,6 +70,7 @@ class Plan:
     why_no_loops: str | None  # compiled ones that were asked for, as a clause
     schedules: tuple[Schedule, ...] = ()  # of --anneal
     levels: range | None = None  # that learners choose from
+    leaves_per_group: int = 0  # of searches, in a request; 0: policies choose the actions by themselves
     teachers: Sequence[Taught] = ()
     place: Place = ALONE_HERE  # of this trainer among the ranks
 

@@ -42,6 +42,7 @@ from sf.run.startup.describing import describe, said_where_slow
 from sf.run.startup.levels import levels_of_run, with_level_rows
 from sf.run.startup.pool import find_pool
 from sf.run.startup.schedules import evolved_options, require_schedules
+from sf.run.startup.search import leaves_per_group, with_search, with_search_rows
 from sf.run.startup.teachers import find_teachers, with_advice, with_teacher_rows
 from sf.run.tasks.groups import fewest_workers, require_tasks, tasks_of_groups
 from sf.storage.run_dir import RunDir
@@ -75,7 +76,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
     if config.evaluation.video_every_env_steps:
         with said_where_slow(f"drawing {config.run.env}"):
             require_drawable(config)
-    config, spec, teams, networks = describe_networks(with_advice(config))
+    config, spec, teams, networks = describe_networks(with_search(with_advice(config)))
     schedules = parse(config.run.anneal)
     require_schedules(config, spec, schedules)
     schedules = (*schedules, *evolved_options(config, spec))
@@ -139,6 +140,7 @@ def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
         why_no_loops=_why_no_loops(config.model.compile, device),
         schedules=schedules,
         levels=levels_of_run(config, spec) if LEVEL in spec.optional_fields else None,
+        leaves_per_group=leaves_per_group(config),
         teachers=teachers,
         place=place,
     )
@@ -169,7 +171,13 @@ def describe_networks(config: Config) -> DescribedNetworks:
     config = _with_clock_chosen(config, spec)
     if config.model.critic_clock:
         spec = with_clock(spec)
-    for with_rows in (with_level_rows, with_intrinsic_rows, with_teacher_rows, with_demonstrated_rows):
+    for with_rows in (
+        with_level_rows,
+        with_intrinsic_rows,
+        with_teacher_rows,
+        with_demonstrated_rows,
+        with_search_rows,
+    ):
         spec = with_rows(config, spec)
     spec, teams = _with_central_critic(config, spec)
     return DescribedNetworks(config, spec, teams, _networks(config, spec))

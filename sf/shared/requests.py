@@ -44,6 +44,7 @@ class Channels:
     actors_per_group: int
     num_policies: int
     policy_workers_per_policy: int
+    asks_for_some: bool = False
 
     @classmethod
     def allocate(
@@ -56,8 +57,10 @@ class Channels:
         policy_workers_per_policy: int,
         num_policies: int = 1,
         has_seats: bool = False,
+        asks_for_some: bool = False,
         queues: Queues = PIPES,
     ) -> Channels:
+        """asks_for_some: a request is about those of its N rows that `policy` names, even if there is one policy."""
         num_groups = num_workers * groups_per_worker
         num_asked = num_policies + has_seats
         tables = SharedArrays(
@@ -82,6 +85,7 @@ class Channels:
             actors_per_group,
             num_policies,
             policy_workers_per_policy,
+            asks_for_some,
         )
 
     @property
@@ -113,7 +117,7 @@ class Channels:
             num_groups=len(self._groups_of(policy_worker_idx)),
             policy_id=self.policy_of(policy_worker_idx),
             num_policies=self.num_policies,
-            is_only_policy=len(self.tables["asked"]) == 1,
+            is_only_policy=len(self.tables["asked"]) == 1 and not self.asks_for_some,
         )
 
     def reset(self) -> None:
@@ -209,7 +213,7 @@ class PolicyChannel:
     num_groups: int  # that ask this worker
     policy_id: int  # P in the player worker
     num_policies: int  # P
-    is_only_policy: bool  # there are no seats either
+    is_only_policy: bool  # there are no seats either, and each request is about all of its rows
 
     def take(self, at_least: int = 1) -> np.ndarray:
         """Groups [G] that want an answer, in ascending order; waits for `at_least` of them. Raises StopRequested."""

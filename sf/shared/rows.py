@@ -11,7 +11,7 @@ the memory that a run needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
@@ -25,6 +25,8 @@ from sf.shared.teaching import PARAMS
 from sf.system.arrays import Field, SharedArrays
 
 OBS = "obs/"  # prefix of the observation fields
+SEARCHED = "search_policy"  # logits of what a search has found to be the better policy
+LOGITS = "logits"  # of all choices, at the leaves of searches
 
 
 class Writer(Enum):
@@ -89,6 +91,17 @@ FIELDS = [
     StepField("intrinsic_advantage", np.float32, Writer.LEARNER, is_optional=True),
     StepField("demonstrated", np.bool_, Writer.LEARNER, is_optional=True),
     StepField(
+        SEARCHED, np.float32, Writer.ROLLOUT, shape=lambda action: (sum(action.discrete_sizes),), is_optional=True
+    ),
+    StepField(
+        LOGITS,
+        np.float32,
+        Writer.POLICY,
+        shape=lambda action: (sum(action.discrete_sizes),),
+        is_optional=True,
+        answer=lambda decision: decision.out.params.float(),
+    ),
+    StepField(
         PARAMS,
         np.float32,
         Writer.POLICY,
@@ -112,9 +125,9 @@ def policy_keys(spec: EnvSpec) -> list[str]:
     return [field.name.removeprefix(OBS) for field in fields if field.reader is Reader.POLICY]
 
 
-def answered_fields() -> list[StepField]:
-    """Returns the fields of a step that the network computes in the policy worker."""
-    return [field for field in FIELDS if field.answer is not None]
+def answered_fields(optional: Collection[str] = ()) -> list[StepField]:
+    """Returns the fields of a step that the network computes in the policy worker. optional: those that a run has."""
+    return [each for each in FIELDS if each.answer is not None and (not each.is_optional or each.name in optional)]
 
 
 def policy_fields(spec: EnvSpec) -> list[StepField]:

@@ -15,6 +15,13 @@ _MOST_HELPERS = 1000  # threads, and processes, of a learner
 class LearnerConfig:
     """Losses, optimiser and batches."""
 
+    algorithm: Literal["ppo", "search"] = "ppo"
+    """search: a tree search chooses each move of self-play, and the policy learns to choose as it did (Silver et al.
+    2017); in games of OpenSpiel of one or two players that hide nothing."""
+
+    search_coeff: float = 1.0
+    """algorithm search: weight of the cross-entropy from the search's choices to the policy."""
+
     batch_size: int | Literal["auto"] = 1024
     """Samples per minibatch, that is, per optimiser step. A multiple of rollout. auto: about 256. Fewer, where so many
     minibatches make 2,048 samples or whole trajectories of all actors anyway; more, where an iteration would not hold a
@@ -245,6 +252,7 @@ class LearnerConfig:
         "intrinsic_coeff",
         "teacher_coeff",
         "demo_coeff",
+        "search_coeff",
         "learning_rate",
     )
     """Fields that --anneal may change."""
@@ -273,7 +281,9 @@ class LearnerConfig:
         require_range(self, "intrinsic_gamma", least=0, below=1)
         require_range(self, "trajectory_priority", "trajectory_priority_beta", least=0, most=1)
         require_range(self, "adam_beta1", "adam_beta2", "lr_adaptive_max_hold", least=0, below=1)
-        require_range(self, "vtrace_rho", "vtrace_c", "ppo_clip_ratio", "reward_scale", "learning_rate", above=0)
+        require_range(
+            self, "vtrace_rho", "vtrace_c", "ppo_clip_ratio", "reward_scale", "learning_rate", "search_coeff", above=0
+        )
         require_range(self, "lr_adaptive_min", "lr_schedule_kl_threshold", "adam_eps", above=0)
         require_range(self, "ppo_clip_value", "value_loss_coeff", "max_grad_norm", "reward_clip", least=0)
         bonus = "exploration_loss_coeff"

@@ -21,7 +21,7 @@ import numpy as np
 from sf.config.trust import PROGRAM
 from sf.envs.errors import UsageError
 from sf.envs.openspiel.games import load
-from sf.envs.openspiel.group import OBSERVATION
+from sf.envs.openspiel.views import OBSERVATION
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.evaluation.play.following import Follower

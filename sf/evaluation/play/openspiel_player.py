@@ -14,7 +14,7 @@ import pyspiel
 from sf.envs.errors import UsageError
 from sf.envs.openspiel.family import PREFIX
 from sf.envs.openspiel.games import load, why_unforeseeable
-from sf.envs.openspiel.group import OBSERVATION
+from sf.envs.openspiel.views import OBSERVATION
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.evaluation.play.following import Follower

@@ -17,7 +17,7 @@ from sf.envs.errors import UsageError
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
 from sf.envs.openspiel.forward import OpenSpielModel
 from sf.envs.openspiel.games import load
-from sf.envs.openspiel.group import OBSERVATION
+from sf.envs.openspiel.views import OBSERVATION
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.observations import obs_arrays

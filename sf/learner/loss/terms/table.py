@@ -6,11 +6,12 @@ from sf.config import LearnerConfig
 from sf.learner.loss.terms.demonstration import DEMONSTRATION
 from sf.learner.loss.terms.entropy import ENTROPY
 from sf.learner.loss.terms.policy import POLICY
+from sf.learner.loss.terms.search import SEARCH
 from sf.learner.loss.terms.teacher import TEACHER
 from sf.learner.loss.terms.term import LossTerm
 from sf.learner.loss.terms.value import VALUE
 
-TERMS = [POLICY, VALUE, ENTROPY, TEACHER, DEMONSTRATION]
+TERMS = [POLICY, VALUE, ENTROPY, TEACHER, DEMONSTRATION, SEARCH]
 
 # Metrics of all samples, beside those of the terms.
 OF_SAMPLES = (

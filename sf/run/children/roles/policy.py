@@ -6,14 +6,16 @@ from sf.policy.worker import PolicyWorkerArgs, policy_worker
 from sf.run.children.roles.role import Role, Start
 from sf.run.children.servers import NETWORKS
 from sf.run.startup.teachers import keep
+from sf.shared.leaves import spec_of_leaves
 
 
 def _policy_arguments(start: Start) -> PolicyWorkerArgs:
     memory, idx = start.memory, start.idx
     plan, config = memory.plan, memory.plan.config
     policy_id = memory.channels.policy_of(idx)
+    spec, leaves = plan.networks[policy_id].spec, memory.leaves
     return PolicyWorkerArgs(
-        spec=plan.networks[policy_id].spec,
+        spec=spec if leaves is None else spec_of_leaves(spec),
         model=config.model,
         bfloat16=plan.bfloat16,
         synchronous=not config.sampler.async_rl,
@@ -23,7 +25,7 @@ def _policy_arguments(start: Start) -> PolicyWorkerArgs:
         weights=memory.weights[policy_id],
         states=memory.states[policy_id],
         learner=start.weights or start.links.of_policy_worker(policy_id),
-        rows=memory.pool.arrays,
+        rows=memory.pool.arrays if leaves is None else leaves.arrays,
         channel=memory.channels.of_policy_worker(idx),
         counters=memory.counter_row("policy", idx),
         policy_id=policy_id,

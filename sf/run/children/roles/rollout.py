@@ -9,6 +9,7 @@ from sf.rollout.worker import rollout_worker
 from sf.run.children.roles.role import Role, Start
 from sf.run.children.servers import SIMULATORS
 from sf.run.memory import RunMemory
+from sf.run.startup.search import search_args
 
 
 def _rollout_arguments(start: Start) -> RolloutWorkerArgs:
@@ -52,6 +53,7 @@ def _rollout_arguments(start: Start) -> RolloutWorkerArgs:
         levels=memory.levels,
         tasks=memory.tasks,
         found_tasks=memory.found_tasks,
+        search=search_args(plan, memory.leaves) if memory.leaves is not None else None,
     )
 
 

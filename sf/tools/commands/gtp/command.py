@@ -12,11 +12,11 @@ import tyro
 
 from sf.envs.errors import UsageError
 from sf.tools.commands import cli
-from sf.tools.commands.policy_flags import PolicyFlags
+from sf.tools.commands.policy_flags import SearchFlags
 
 
 @dataclass(frozen=True)
-class GtpFlags(PolicyFlags):
+class GtpFlags(SearchFlags):
     """Which policy plays, and how."""
 
     run: tyro.conf.Positional[Path]
@@ -35,7 +35,7 @@ def main() -> None:
         GtpFlags,
         "sf-gtp",
         "Play Go with any program or window that speaks the Go Text Protocol, through standard input and output. "
-        "Example: sf-gtp train_dir/openspiel_go",
+        "Example: sf-gtp train_dir/openspiel_go --search 200",
     )
     with cli.exit_status():
         _run(flags)
@@ -47,8 +47,8 @@ def _run(flags: GtpFlags) -> None:
         from sf.envs import describe  # noqa: PLC0415  torch is slow to import: not for --help
         from sf.evaluation.play.contestants import find_contest, require_spaces  # noqa: PLC0415
         from sf.evaluation.play.gtp import GO  # noqa: PLC0415
+        from sf.evaluation.play.opponents import Opponent  # noqa: PLC0415
         from sf.evaluation.play.torch_policy import TorchPolicy  # noqa: PLC0415
-        from sf.storage.checkpoint import Checkpoint  # noqa: PLC0415
         from sf.system.processes.torch_runtime import configure, resolve_device  # noqa: PLC0415
 
         device = resolve_device(flags.device)
@@ -56,12 +56,11 @@ def _run(flags: GtpFlags) -> None:
         env, options = found.config.run.env, found.options
         if env != GO:
             raise UsageError(f"{flags.run} was trained on {env}, and sf-gtp plays {GO}: name a policy of that")
-        name, saved = next(iter(found.players.items()))
-        assert isinstance(saved, Checkpoint)
-        require_spaces({name: saved}, env, describe(env, options), options)
+        require_spaces(found.players, env, describe(env, options), options)
+        name, each = next(iter(found.searching(flags.search, flags.search_root).players.items()))
 
         from sf.tools.commands.gtp.server import Game, serve  # noqa: PLC0415  OpenSpiel is an extra
 
         configure(device, num_threads=1, deterministic=True)
-        player = TorchPolicy(saved, name, device)
+        player = each.player() if isinstance(each, Opponent) else TorchPolicy(each, name, device)
         serve(Game(env, options, player, flags.seed, flags.deterministic), name, sys.stdin, out)
