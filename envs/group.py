@@ -204,7 +204,7 @@ class ForwardModel(Protocol):
         """Forget all positions of a game but these, which become 0, 1, 2, ..."""
         ...
 
-    def show(self, games: Sequence[int], places: Sequence[int], obs: ObsRows) -> None:
+    def show(self, games: Sequence[int], places: Sequence[int], obs: Mapping[str, Any]) -> None:
         """Write what those who move in M positions see, as the group itself would, into rows 0 to M-1."""
         ...
 

@@ -51,14 +51,12 @@ class SearchedActions:
         rows: SharedArrays,
         rng: np.random.Generator,
     ) -> None:
-        self._args, self._channel, self._group_idx, self._envs, self._rows, self._rng = (
-            args,
-            channel,
-            group_idx,
-            envs,
-            rows,
-            rng,
-        )
+        self._args = args
+        self._channel = channel
+        self._group_idx = group_idx
+        self._envs = envs
+        self._rows = rows
+        self._rng = rng
         self._num_agents = envs.spec.num_agents
         self._games = list(range(envs.num_actors // self._num_agents))
         self._search = Search(envs.forward_model(), args.settings, len(self._games))
@@ -99,7 +97,7 @@ class SearchedActions:
         return False
 
     def after_step(self, result: StepResult) -> None:
-        begins = result.first.reshape(-1, self._num_agents).any(axis=1)
+        begins: np.ndarray = np.any(result.first.reshape(-1, self._num_agents), axis=1)
         for game in self._games:
             if begins[game]:
                 self._search.forget(game)

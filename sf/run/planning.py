@@ -55,6 +55,13 @@ from sf.system.processes.fork_servers import allow_many_descriptors, descriptors
 from sf.system.processes.torch_runtime import resolve_bfloat16, resolve_device
 
 MODEL = "actor_critic"  # ours
+_ROWS_OF_FEATURES = (
+    with_level_rows,
+    with_intrinsic_rows,
+    with_teacher_rows,
+    with_demonstrated_rows,
+    with_search_rows,
+)
 
 
 def make_plan(config: Config, place: Place = ALONE_HERE) -> Plan:
@@ -171,13 +178,7 @@ def describe_networks(config: Config) -> DescribedNetworks:
     config = _with_clock_chosen(config, spec)
     if config.model.critic_clock:
         spec = with_clock(spec)
-    for with_rows in (
-        with_level_rows,
-        with_intrinsic_rows,
-        with_teacher_rows,
-        with_demonstrated_rows,
-        with_search_rows,
-    ):
+    for with_rows in _ROWS_OF_FEATURES:
         spec = with_rows(config, spec)
     spec, teams = _with_central_critic(config, spec)
     return DescribedNetworks(config, spec, teams, _networks(config, spec))

@@ -115,7 +115,8 @@ struct Search {
   }
 
   // Values of the choices of a node, completed for those that were not tried by a mixture of what is known
-  // (Danihelka et al. 2022, appendix D), rescaled to [0, 1] and weighted against log-probabilities (equation 8).
+  // (Danihelka et al. 2022, appendix D), rescaled to [0, 1] and weighted against log-probabilities (equation 8). The
+  // scale is that of the game where it has bounds, else from the least to the largest of these values.
   struct Completed {
     float factor, low, mixed;
     float of(float value) const { return factor * (value - low); }
@@ -135,6 +136,7 @@ struct Search {
     const float own = sgn * node.value;
     const float mixed = sum ? (own + sum * (weighted / tried)) / (sum + 1) : own;
     if (num_tried < node.num_edges) low = std::min(low, mixed), high = std::max(high, mixed);
+    if (is_bounded()) low = std::min(sgn * s.low, sgn * s.high), high = std::max(sgn * s.low, sgn * s.high);
     return {(s.visit_offset + most) * s.value_scale / std::max(high - low, 1e-8f), low, mixed};
   }
 

@@ -65,6 +65,10 @@ class StepField:
     answer: Callable[[Any], Any] | None = None
 
 
+def _of_choices(action: ActionSpec) -> tuple[int, ...]:
+    return (sum(action.discrete_sizes),)
+
+
 FIELDS = [
     StepField("first", np.bool_, Writer.ROLLOUT, Reader.POLICY, has_next=True),
     StepField(
@@ -90,14 +94,12 @@ FIELDS = [
     StepField("level", np.int32, Writer.ROLLOUT, is_optional=True),
     StepField("intrinsic_advantage", np.float32, Writer.LEARNER, is_optional=True),
     StepField("demonstrated", np.bool_, Writer.LEARNER, is_optional=True),
-    StepField(
-        SEARCHED, np.float32, Writer.ROLLOUT, shape=lambda action: (sum(action.discrete_sizes),), is_optional=True
-    ),
+    StepField(SEARCHED, np.float32, Writer.ROLLOUT, shape=_of_choices, is_optional=True),
     StepField(
         LOGITS,
         np.float32,
         Writer.POLICY,
-        shape=lambda action: (sum(action.discrete_sizes),),
+        shape=_of_choices,
         is_optional=True,
         answer=lambda decision: decision.out.params.float(),
     ),

@@ -1,5 +1,7 @@
 """Trees grow as DeepMind's mctx grows them, on games that are tables."""
 
+import functools
+
 import numpy as np
 import pytest
 from random_games import RandomGames, searched
@@ -62,7 +64,9 @@ def by_mctx(game, root, noise):
     if root == GUMBEL:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(jax.random, "gumbel", lambda *args, **kwargs: jnp.array(noise, jnp.float32)[None])
-            out = mctx.gumbel_muzero_policy(None, key, at_root, step, NUM_SIMULATIONS)
+            how = {} if game.num_players == 1 else {"rescale_values": False, "value_scale": 0.2 / 2}
+            values = functools.partial(mctx.qtransform_completed_by_mix_value, **how)
+            out = mctx.gumbel_muzero_policy(None, key, at_root, step, NUM_SIMULATIONS, qtransform=values)
     else:
 
         def values_of(tree, node):
