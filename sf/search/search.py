@@ -42,7 +42,6 @@ class SearchSettings:
             low=model.low,
             high=model.high,
             is_proving=model.num_players > 1 and model.pays_at_end,
-            value_scale=0.1 if model.num_players == 1 else 0.2,  # of the range that is seen, and of what a game can pay
         )
 
 

@@ -10,7 +10,6 @@ from sf.envs.group import CHANCE, OVER
 from sf.search.search import GUMBEL, PUCT, Search, SearchSettings
 
 DISCOUNT = 0.9
-SCALE = {1: 0.1, 2: 0.2}  # of completed values, by the number of players
 
 
 class Slow:
@@ -65,7 +64,7 @@ class Slow:
             mixed = (mixed + total * weighted) / (1 + total)
         values = {a: self.q(a) if self.num(a) else mixed for a in self.choices}
         low, high = (-1, 1) if self.game.num_players == 2 else (min(values.values()), max(values.values()))
-        scale = (50 + max(map(self.num, self.choices))) * SCALE[self.game.num_players] / max(high - low, 1e-8)
+        scale = (50 + max(map(self.num, self.choices))) * 0.1 / max(high - low, 1e-8)
         return {a: scale * (value - low) for a, value in values.items()}
 
 

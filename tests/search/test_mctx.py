@@ -64,9 +64,9 @@ def by_mctx(game, root, noise):
     if root == GUMBEL:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(jax.random, "gumbel", lambda *args, **kwargs: jnp.array(noise, jnp.float32)[None])
-            how = {} if game.num_players == 1 else {"rescale_values": False, "value_scale": 0.2 / 2}
-            values = functools.partial(mctx.qtransform_completed_by_mix_value, **how)
-            out = mctx.gumbel_muzero_policy(None, key, at_root, step, NUM_SIMULATIONS, qtransform=values)
+            how = {} if game.num_players == 1 else {"rescale_values": False, "value_scale": 0.1 / 2}
+            completed = functools.partial(mctx.qtransform_completed_by_mix_value, **how)
+            out = mctx.gumbel_muzero_policy(None, key, at_root, step, NUM_SIMULATIONS, qtransform=completed)
     else:
 
         def values_of(tree, node):

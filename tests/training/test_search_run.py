@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from sf.evaluation.play.episodes import Play, make_lineups
 from sf.evaluation.play.opponents import RandomPlayer
 from sf.storage.checkpoint import load_latest
 
-ENV = "openspiel:tic_tac_toe"
+ENV = "openspiel:nim"
 FLAGS = ["--algorithm", "search", "--simulations", "16", "--gamma", "1"]
 SYNC = [*FLAGS, "--async_rl", "false", "--num_workers", "1", "--num_envs_per_worker", "8", "--batch_size", "64"]
 
@@ -38,7 +39,7 @@ def test_a_policy_learns_from_what_searches_find(root, tmp_path):
     flags += ["--encoder_mlp_layers", "64", "--batch_size", "256", "--train_for_env_steps", "8000"]
     summary = train_here(tmp_path, *FLAGS, *flags, env=ENV)
     assert summary["env_steps"] >= 8000
-    assert mean_return(load_policy(tmp_path / "openspiel_tic_tac_toe")) > 0.6  # as it begins: about 0.2
+    assert mean_return(load_policy(tmp_path / "openspiel_nim")) > 0.6  # as it begins: about 0.2
 
 
 def test_a_synchronous_run_that_was_stopped_and_resumed_equals_one_process_that_was_not_to_the_bit(tmp_path):
@@ -71,7 +72,7 @@ def child_of(pid, name):
     for entry in os.listdir("/proc"):
         if entry.isdecimal():
             try:
-                command = open(f"/proc/{entry}/cmdline", "rb").read()
+                command = Path("/proc", entry, "cmdline").read_bytes()
                 group = os.getpgid(int(entry))
             except OSError:
                 continue
