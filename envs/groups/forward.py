@@ -192,7 +192,7 @@ class CopyingModel:
         return _Position(env, position.obs, generators)
 
     def _choices(self, obs: Any) -> Sequence[int]:
-        """Returns the actions that are allowed. One that waits, as nothing is, may do anything."""
+        """Returns the actions that are allowed; one of them where none is, as the agent waits whatever it does."""
         if not self._has_mask:
             return range(self.num_actions)
         return np.flatnonzero(obs[ACTION_MASK]).tolist() or [0]
