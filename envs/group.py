@@ -54,6 +54,7 @@ class EnvSpec:
     for_critic: tuple[str, ...] = field(default=(), compare=False)  # keys of the observation that the policy never sees
     has_own_time_limit: bool = field(default=False, compare=False)  # see `sf.envs.wrappers.layers`
     can_cut: bool = field(default=False, compare=False)  # its groups are `CuttableGroup`s
+    can_search: bool = field(default=False, compare=False)  # its groups are `SearchableGroup`s
     # Options that episodes may begin with, and their ranges, see `sf.envs.added.episode_options`.
     schedulable: Mapping[str, tuple[float, float]] = field(default_factory=dict, compare=False)
     time_limit: int | None = field(default=None, compare=False)  # decisions of an episode at most; None: not known
@@ -193,6 +194,11 @@ class ForwardModel(Protocol):
     high: float  # and at most
     pays_at_end: bool  # nobody has won anything before a game is over
 
+    def begin(self, game: int, state: Any) -> None:
+        """Forget a game, and take up another at place 0. state: of that game, in the form that the model knows; it is
+        not changed."""
+        ...
+
     def play(
         self, games: Sequence[int], sources: Sequence[int], actions: Sequence[int], places: Sequence[int]
     ) -> Positions:
@@ -216,15 +222,16 @@ class ForwardModel(Protocol):
 class SearchableGroup(EnvGroup, Protocol):
     """A group whose games a search can play on."""
 
-    def forward_model(self) -> ForwardModel:
-        """Returns one for E games. Raises UsageError where the games cannot be searched."""
+    def forward_model(self, seed: int) -> ForwardModel:
+        """Make a model that knows the games of this group, and of others like it. seed: of chance and random play.
+
+        Raises UsageError where the games cannot be searched.
+        """
         ...
 
-    def take_up(self, model: Any, env_idx: int) -> None:
-        """Let game `env_idx` of the model begin at what environment `env_idx` shows now, as position 0.
-
-        model: what `forward_model` has returned, perhaps before the group was made anew.
-        """
+    def game(self, env_idx: int) -> Any:
+        """Returns the state of the game that an environment plays now, for `ForwardModel.begin`; None where its episode
+        is over, so that its next action is ignored. It is to be used before the next step."""
         ...
 
 

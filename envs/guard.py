@@ -27,7 +27,7 @@ import numpy as np
 from sf.envs import CuttableGroup, EnvError, EnvGroup, Episode, ObsRows, ShapedGroup, StepResult, UsageError
 from sf.envs.added.episode_options import EpisodeOptionsGroup, Range
 from sf.envs.errors import ApiError, place_of, summary, traceback_of
-from sf.envs.group import SearchableGroup
+from sf.envs.group import ForwardModel, SearchableGroup
 from sf.envs.groups import calls
 from sf.envs.groups.finite import float_keys, require_finite_obs, require_finite_rewards
 from sf.envs.remarks import remark
@@ -146,17 +146,16 @@ class GuardedGroup:
         """Returns how many actors are in no episode."""
         return self.num_actors - int(np.count_nonzero(self._in_episode))
 
-    def forward_model(self) -> Any:
-        """See `sf.envs.group.SearchableGroup`. Raises UsageError where the games cannot be searched."""
-        return cast("SearchableGroup", self._group).forward_model()
-
-    def take_up(self, model: Any, env_idx: int) -> None:
-        """See `sf.envs.group.SearchableGroup`."""
-        cast("SearchableGroup", self._group).take_up(model, env_idx)
-
     def cut(self, env_idx: int) -> None:
         """See `sf.envs.CuttableGroup`."""
         cast("CuttableGroup", self._group).cut(env_idx)
+
+    def forward_model(self, seed: int) -> ForwardModel:
+        """See `sf.envs.group.SearchableGroup`. The model of one group serves those that are made after it."""
+        return cast("SearchableGroup", self._group).forward_model(seed)
+
+    def game(self, env_idx: int) -> Any:
+        return cast("SearchableGroup", self._group).game(env_idx)
 
     def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
         """See `sf.envs.ShapedGroup`. To be repeated after a fault: all actors have a `first` observation then."""

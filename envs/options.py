@@ -45,6 +45,10 @@ class SharedOptions:
     """Treat an observation outside the bounds of its Box as an error, checked at every step. false: check one
     observation in 127, report it once, and train on."""
 
+    single_envs: bool = False
+    """Step Gymnasium environments one by one, also those that Gymnasium has a faster vectorised version of. Players
+    that search set it, as they copy the environment that they play in."""
+
     advice: tuple[str, ...] = ()
     """Bots of the simulator that say at each decision what they would do, in observations advice_NAME. --teacher
     bot:NAME sets it."""

@@ -94,6 +94,22 @@ def step(env_id: str, env: Any, action: Any) -> tuple[Any, Any, Any, Any, Any]:
     return answer
 
 
+def decision(env_id: str, env: Any, action: Any, frameskip: int) -> tuple[Any, float, bool, bool, Any, int]:
+    """Take one action for `frameskip` steps, or until the episode ends. Returns the last observation, the sum of the
+    rewards, terminated, truncated, the last info, and the number of steps."""
+    total = 0.0
+    num_frames = 0
+    is_over = False
+    while num_frames < frameskip and not is_over:
+        obs, its_reward, terminated, truncated, info = step(env_id, env, action)
+        total += reward(env_id, its_reward)
+        terminated = flag(env_id, "terminated", terminated)
+        truncated = flag(env_id, "truncated", truncated)
+        num_frames += 1
+        is_over = terminated or truncated
+    return obs, total, terminated, truncated, info, num_frames
+
+
 def reward(env_id: str, value: Any) -> float:
     """Raises ApiError for what is not one real number."""
     if type(value) is float:

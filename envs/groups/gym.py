@@ -13,6 +13,7 @@ from sf.envs.added.episode_options import declared_options, tell_options
 from sf.envs.errors import UsageError
 from sf.envs.group import EnvSpec, Episode, ObsRows, StepResult, finished_episode
 from sf.envs.groups import calls
+from sf.envs.groups.forward import CopyingModel, Game
 from sf.envs.groups.old_api import as_gymnasium
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.action_names import action_names
@@ -31,7 +32,7 @@ class GymGroup:
 
     One with a method `set_shaping(weights)`, itself or a wrapper of it, has shaped rewards: its attribute `shaping`, a
     mapping, names their weights. Then this is an `sf.envs.group.ShapedGroup`. One with options for its episodes is an
-    `sf.envs.added.episode_options.ScheduledGroup`.
+    `sf.envs.added.episode_options.ScheduledGroup`. One with discrete actions is an `sf.envs.group.SearchableGroup`.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class GymGroup:
             shaping=shaping,
             has_own_time_limit=has_own_time_limit(self._envs[0]),
             can_cut=True,
+            can_search=isinstance(action_space, gym.spaces.Discrete),
             time_limit=time_limit(self._envs[0], frameskip),
             env_obs_space=self._writer.env_space,
             layers=layers(self._envs[0]),
@@ -81,6 +83,7 @@ class GymGroup:
         self.num_actors = len(envs)
         self._seeds = [env_seed(seed, first_env_idx + n) for n in range(len(envs))]
         self._needs_reset = [False] * len(envs)  # truncated by the previous step
+        self._seen: list[Any] = [None] * len(envs)  # the last observations
         self._return = [0.0] * len(envs)
         self._num_steps = [0] * len(envs)
         self._num_frames = [0] * len(envs)
@@ -129,30 +132,34 @@ class GymGroup:
     def set_options(self, env_idx: int, values: Mapping[str, float]) -> None:
         self._options[env_idx] = values
 
+    def forward_model(self, seed: int) -> CopyingModel:
+        """See `sf.envs.group.SearchableGroup`."""
+        spec = self.spec
+        return CopyingModel(self._env_id, spec.native_obs_space, spec.action_space, spec.frameskip, seed)
+
+    def game(self, env_idx: int) -> Game | None:
+        return None if self._needs_reset[env_idx] else Game(self._envs[env_idx], self._seen[env_idx])
+
     def close(self) -> None:
         while self._envs:
             calls.close(self._env_id, self._envs.pop())
 
     def _act(self, n: int, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        env = self._envs[n]
-        total = 0.0
-        for _ in range(self.spec.frameskip):
-            obs, reward, terminated, truncated, info = calls.step(self._env_id, env, action)
-            total += calls.reward(self._env_id, reward)
-            terminated = calls.flag(self._env_id, "terminated", terminated)
-            truncated = calls.flag(self._env_id, "truncated", truncated)
-            self._num_frames[n] += 1
-            if terminated or truncated:
-                break
-        self._return[n] += total
+        obs, reward, terminated, truncated, info, num_frames = calls.decision(
+            self._env_id, self._envs[n], action, self.spec.frameskip
+        )
+        self._seen[n] = obs
+        self._return[n] += reward
         self._num_steps[n] += 1
-        return obs, total, terminated, truncated, info
+        self._num_frames[n] += num_frames
+        return obs, reward, terminated, truncated, info
 
     def _start_episode(self, n: int, obs: ObsRows, seed: int | None = None) -> None:
         if self._options[n]:
             tell_options(self._env_id, self._envs[n], self._options[n])
         first_obs = calls.reset(self._env_id, self._envs[n], seed=seed)
         self._writer.write(first_obs, obs, n)
+        self._seen[n] = first_obs
         self._needs_reset[n] = False
         self._return[n], self._num_steps[n], self._num_frames[n] = 0.0, 0, 0
 

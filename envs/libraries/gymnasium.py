@@ -89,7 +89,7 @@ def _is_vectorised(gym_spec: EnvSpec, frameskip: int, options: EnvOptions) -> bo
     if gym_spec.entry_point is None:
         require_single_frames(gym_spec.id, frameskip)
         return True
-    if gym_spec.vector_entry_point is None or frameskip != 1:
+    if gym_spec.vector_entry_point is None or frameskip != 1 or options.single_envs:
         return False
     if options.env_wrappers:
         return are_for_vector_envs(options)

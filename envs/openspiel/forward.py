@@ -21,8 +21,8 @@ _MOVERS = {int(pyspiel.PlayerId.CHANCE): CHANCE, int(pyspiel.PlayerId.TERMINAL):
 class OpenSpielModel:
     """Is a `sf.envs.group.ForwardModel` of any number of games; a game begins with `begin`."""
 
-    def __init__(self, env_id: str, tensor_game: TensorGame) -> None:
-        """Raises UsageError for a game that cannot be searched."""
+    def __init__(self, env_id: str, tensor_game: TensorGame, seed: int = 0) -> None:
+        """seed: of random play. Raises UsageError for a game that cannot be searched."""
         reason = why_not(tensor_game)
         if reason is not None:
             raise UsageError(f"{env_id} {reason}: take another game, or play without a search")
@@ -35,21 +35,16 @@ class OpenSpielModel:
         self._views = Views(self.num_players, tensor_game.tensor_shape)
         self._indices = np.eye(self.num_players, dtype=np.float32)
         self._states: dict[int, list[Any]] = {}  # by game and place
-        self._game = game
-        self.reseed(0)
+        seed %= 2**31  # an int in C++
+        self._bots = [pyspiel.make_uniform_random_bot(player, seed) for player in range(self.num_players)]
+        self._num_played_out = seed
+        if self.pays_at_end:  # a search of one simulation is a playout, at half the time of a game of bots
+            evaluator = pyspiel.RandomRolloutEvaluator(1, seed)
+            self._playouts = pyspiel.MCTSBot(game, evaluator, 1.0, 1, 1, False, seed, False)
 
     def begin(self, game: int, state: Any) -> None:
         """Forget a game, and take up another at place 0. state: pyspiel.State, which is not changed."""
         self._states[game] = [state]
-
-    def reseed(self, seed: int) -> None:
-        """Draw playouts from here on by this seed."""
-        seed %= 2**31  # an int in C++
-        evaluator = pyspiel.RandomRolloutEvaluator(1, seed)
-        if self.pays_at_end:  # a search of one simulation is a playout, at half the time of a game of bots
-            self._playouts = pyspiel.MCTSBot(self._game, evaluator, 1.0, 1, 1, False, seed, False)
-        self._bots = [pyspiel.make_uniform_random_bot(player, seed) for player in range(self.num_players)]
-        self._num_played_out = seed
 
     def play(
         self, games: Sequence[int], sources: Sequence[int], actions: Sequence[int], places: Sequence[int]

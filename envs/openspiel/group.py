@@ -169,12 +169,13 @@ class OpenSpielGroup:
     def close(self) -> None:
         pass
 
-    def forward_model(self) -> OpenSpielModel:
+    def forward_model(self, seed: int) -> OpenSpielModel:
         """See `sf.envs.group.SearchableGroup`."""
-        return OpenSpielModel(self._matches[0].env_id, self._matches[0].tensor_game)
+        return OpenSpielModel(self._matches[0].env_id, self._matches[0].tensor_game, seed)
 
-    def take_up(self, model: OpenSpielModel, env_idx: int) -> None:
-        model.begin(env_idx, self._matches[env_idx].position())
+    def game(self, env_idx: int) -> Any:
+        """Returns a copy of the state of a game."""
+        return self._matches[env_idx].position()
 
 
 class FilmedMatch(Match):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -43,6 +44,10 @@ class EnvCamera(gym.Wrapper):
         self._returns[0] += calls.reward(self._env_id, reward)
         self.films[0].add(self._draw(obs))
         return obs, reward, terminated, truncated, info
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Copies the environment alone: nobody looks at what a search does."""
+        return copy.deepcopy(self.env, memo)
 
     def returns(self) -> Sequence[float]:
         return self._returns

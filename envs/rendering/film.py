@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from sf.envs.added.episode_options import ScheduledGroup
-from sf.envs.group import EnvGroup, Episode, ObsRows, StepResult
+from sf.envs.group import EnvGroup, Episode, ForwardModel, ObsRows, SearchableGroup, StepResult
 
 
 class Film:
@@ -87,6 +87,12 @@ class FilmedGroup:
 
     def set_options(self, env_idx: int, values: Mapping[str, float]) -> None:
         cast("ScheduledGroup", self._group).set_options(env_idx, values)
+
+    def forward_model(self, seed: int) -> ForwardModel:
+        return cast("SearchableGroup", self._group).forward_model(seed)
+
+    def game(self, env_idx: int) -> Any:
+        return cast("SearchableGroup", self._group).game(env_idx)
 
     def close(self) -> None:
         self._group.close()

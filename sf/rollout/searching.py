@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sf.envs import StepResult
+from sf.envs.group import CHANCE
 from sf.envs.guard import GuardedGroup
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.search.forest import Root
@@ -59,7 +60,7 @@ class SearchedActions:
         self._rng = rng
         self._num_agents = envs.spec.num_agents
         self._games = list(range(envs.num_actors // self._num_agents))
-        self._search = Search(envs.forward_model(), args.settings, len(self._games))
+        self._search = Search(envs.forward_model(int(rng.integers(2**31))), args.settings, len(self._games))
         self._is_gumbel = args.settings.root == GUMBEL
         self._leaves = args.leaves.of_group(group_idx)
         channel.tables["slots"][group_idx] = self._leaves.idxs
@@ -78,7 +79,7 @@ class SearchedActions:
             if self._search.is_known(game):
                 self._explore(game)
             else:
-                self._envs.take_up(self._search.model, game)
+                self._search.model.begin(game, self._envs.game(game))
         self._search.begin(self._games)
         self._ask_about(self._next())
 
@@ -99,10 +100,10 @@ class SearchedActions:
     def after_step(self, result: StepResult) -> None:
         begins: np.ndarray = np.any(result.first.reshape(-1, self._num_agents), axis=1)
         for game in self._games:
-            if begins[game]:
-                self._search.forget(game)
-            else:
+            if not begins[game]:
                 self._search.descend(game, int(self._moves[game]))
+            if begins[game] or (self._search.is_known(game) and self._search.mover(game) == CHANCE):
+                self._search.forget(game)  # the environments do not say what chance was
         self._num_moves = np.where(begins, 0, self._num_moves + 1)
 
     def _next(self) -> Asked | None:

@@ -34,6 +34,7 @@ _FUNCTIONS = {  # what they take, and whether they return a number
     "forest_evaluate": ("pipppip", False),
     "forest_disturb": ("pipf", False),
     "forest_read": ("pippppppp", True),
+    "forest_mover": ("pi", True),
     "forest_num_nodes": ("pi", True),
     "forest_num_edges": ("pi", True),
     "forest_descend": ("piip", True),
@@ -162,6 +163,10 @@ class Forest:
         games, nodes = np.ascontiguousarray(games), np.ascontiguousarray(nodes)
         logits, values = np.ascontiguousarray(logits, np.float32), np.ascontiguousarray(values, np.float32)
         self._call("evaluate", len(games), _at(games), _at(nodes), _at(logits), logits.shape[1], _at(values))
+
+    def mover(self, game: int) -> int:
+        """Returns who moves at the root, see `Positions`."""
+        return self._call("mover", game)
 
     def num_choices(self, game: int) -> int:
         """Returns the number K of choices at the root."""

@@ -116,6 +116,9 @@ class Search:
         """See `Forest.disturb`."""
         self._forest.disturb(game, noise, share)
 
+    def mover(self, game: int) -> int:
+        return self._forest.mover(game)
+
     def num_choices(self, game: int) -> int:
         return self._forest.num_choices(game)
 

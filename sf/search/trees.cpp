@@ -227,9 +227,11 @@ struct Search {
       Node& node = at(idx);
       node.visits++, node.pending--;
       node.total += value;
-      value = node.reward + s.discount * value;
+      // A move is discounted. What chance does with it belongs to the same step of the environment.
+      const float discount = node.parent >= 0 && at(node.parent).mover == CHANCE ? 1.0f : s.discount;
+      value = node.reward + discount * value;
       if (!is_bounded() && node.parent >= 0) {
-        const float found = choice_value(node);
+        const float found = node.reward + discount * mean(node);
         tree.low = std::min(tree.low, found), tree.high = std::max(tree.high, found);
       }
     }
@@ -353,7 +355,12 @@ int64_t forest_select(Forest* forest, const int32_t* games, int64_t num_games, i
       const int32_t leaf = search.descend(0, is_blocked);
       if (is_blocked) break;
       tree.num_left--;
-      if (leaf < 0) continue;
+      if (leaf < 0) {
+        // A choice that ends the game of one player is never on its way, so while others wait for their evaluation it
+        // would seem the best, and take all simulations.
+        if (k > 0 && !search.is_bounded()) break;
+        continue;
+      }
       const Node& node = search.at(leaf);
       int32_t* out = leaves + 4 * num++;
       out[0] = games[i], out[1] = leaf, out[2] = node.parent, out[3] = node.action;
@@ -498,6 +505,7 @@ int64_t forest_read(
   return root.num_edges;
 }
 
+int64_t forest_mover(const Forest* forest, int64_t game) { return forest->trees[game].nodes[0].mover; }
 int64_t forest_num_nodes(const Forest* forest, int64_t game) { return forest->trees[game].nodes.size(); }
 int64_t forest_num_edges(const Forest* forest, int64_t game) { return forest->trees[game].nodes[0].num_edges; }
 

@@ -45,8 +45,9 @@ class Slow:
         else:
             action = self.by_chance() if self.mover == CHANCE else choose(self, is_root)
             child = self.children.setdefault(action, Slow(self.game, (*self.way, action)))
-            found = child.reward + DISCOUNT * child.simulate(choose, False)
-            self.game.seen.append(child.reward + DISCOUNT * child.total / child.visits)
+            discount = 1 if self.mover == CHANCE else DISCOUNT  # what chance does belongs to the step of the move
+            found = child.reward + discount * child.simulate(choose, False)
+            self.game.seen.append(child.reward + discount * child.total / child.visits)
         self.visits += 1
         self.total += found
         return found

@@ -1,5 +1,7 @@
 """Training by search: the policy learns to choose as searches do, whoever dies meanwhile, and the same each time."""
 
+import functools
+import json
 import os
 import signal
 from pathlib import Path
@@ -10,36 +12,69 @@ from runs import start, train_here
 
 pytest.importorskip("pyspiel")
 
-from sf import envs, load_policy
-from sf.envs import EnvOptions
+from sf import load_policy
 from sf.envs.errors import UsageError
-from sf.evaluation.play.episodes import Play, make_lineups
-from sf.evaluation.play.opponents import RandomPlayer
+from sf.envs.openspiel.forward import OpenSpielModel
+from sf.envs.openspiel.games import load
+from sf.envs.spaces.observations import obs_arrays
 from sf.storage.checkpoint import load_latest
 
 ENV = "openspiel:nim"
+KWARGS = '{"pile_sizes": "1;2;3"}'
 FLAGS = ["--algorithm", "search", "--simulations", "16", "--gamma", "1"]
 SYNC = [*FLAGS, "--async_rl", "false", "--num_workers", "1", "--num_envs_per_worker", "8", "--batch_size", "64"]
 
 
-def mean_return(policy, num_episodes=60):
-    """Of its most probable moves against random ones."""
-    group = envs.make_group(ENV, 4, EnvOptions(), seed=1, first_env_idx=0)
-    players = [policy, RandomPlayer(policy.action_spec)]
-    going = Play(group, players, make_lineups(2, 2, num_episodes, seed=1), range(4), 4, 1, deterministic=True)
-    returns = []
-    while not going.is_done:
-        returns += [each.episode_return for each in going.step() if each.policy_idx == 0]
-    return np.mean(returns)
+def share_right(policy):
+    """Of the positions in which some moves win and others lose, in how many the policy's most probable move wins. None:
+    of random moves."""
+    game = load(ENV, json.loads(KWARGS), seed=0)
+    model, root = OpenSpielModel(ENV, game), game.game.new_initial_state()
+
+    @functools.cache
+    def outcome(way):  # for player 0
+        state = at(way)
+        if state.is_terminal():
+            return state.returns()[0]
+        following = [outcome((*way, action)) for action in state.legal_actions()]
+        return max(following) if state.current_player() == 0 else min(following)
+
+    def at(way):
+        state = root.clone()
+        for action in way:
+            state.apply_action(action)
+        return state
+
+    right, ways, seen = [], [()], set()
+    while ways:
+        way = ways.pop()
+        state = at(way)
+        if state.is_terminal() or str(state) in seen:
+            continue
+        seen.add(str(state))
+        sign = 1 if state.current_player() == 0 else -1
+        wins = {action: sign * outcome((*way, action)) > 0 for action in state.legal_actions()}
+        ways += [(*way, action) for action in wins]
+        if len({*wins.values()}) == 1:
+            continue
+        if policy is None:
+            right.append(np.mean([*wins.values()]))
+            continue
+        obs = obs_arrays(policy.flat_obs_space, 1)
+        model.begin(0, state)
+        model.show([0], [0], obs)
+        logits, _ = policy.judged(obs)
+        right.append(wins[max(wins, key=lambda action: logits[0][action])])
+    return np.mean(right)
 
 
 @pytest.mark.parametrize("root", ["gumbel", "puct"])
 def test_a_policy_learns_from_what_searches_find(root, tmp_path):
-    flags = ["--num_envs_per_worker", "16", "--learning_rate", "0.003", "--num_epochs", "4", "--search_root", root]
-    flags += ["--encoder_mlp_layers", "64", "--batch_size", "256", "--train_for_env_steps", "8000"]
-    summary = train_here(tmp_path, *FLAGS, *flags, env=ENV)
-    assert summary["env_steps"] >= 8000
-    assert mean_return(load_policy(tmp_path / "openspiel_nim")) > 0.6  # as it begins: about 0.2
+    flags = ["--env_kwargs", KWARGS, "--num_envs_per_worker", "32", "--search_root", root]
+    flags += ["--encoder_mlp_layers", "64", "--learning_rate", "0.003", "--num_epochs", "4"]
+    train_here(tmp_path, *FLAGS, *flags, "--train_for_env_steps", "5000", env=ENV)
+    policy = load_policy(tmp_path / "openspiel_nim")
+    assert share_right(policy) > share_right(None) + 0.15
 
 
 def test_a_synchronous_run_that_was_stopped_and_resumed_equals_one_process_that_was_not_to_the_bit(tmp_path):

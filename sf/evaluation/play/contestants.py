@@ -64,7 +64,8 @@ class Contest:
                 players[named] = searcher
             else:
                 players[name] = each
-        return dataclasses.replace(self, players=players)
+        options = opponents.with_single_envs(tuple(players), self.options)
+        return dataclasses.replace(self, players=players, options=options)
 
     def roles(self, spec: EnvSpec) -> Roles:
         """Returns the players that may play each agent of the environment, see `sf.config.roles`.
@@ -100,7 +101,7 @@ def find_contest(
     # Teams that are named for the evaluation alone do not add an index that nobody was trained with.
     if options.show_agent == "auto" and not any(_may_see_index(each) for each in found.values()):
         options = dataclasses.replace(options, show_agent=False)
-    options = overridden(options, override)
+    options = opponents.with_single_envs(against, overridden(options, override))
     if any(map(opponents.is_name, against)):
         obs_space, action_space = spaces_of(first, name)
         found |= _opponents(against, config.run.env, options, obs_space, action_space, is_trusted)
@@ -114,7 +115,7 @@ def _may_see_index(player: Contestant) -> bool:
 
 def contest_in(env: str, named: tuple[str, ...], override: tuple[str, ...] = (), is_trusted: bool = False) -> Contest:
     """Makes a contest without policies. Raises ValueError as `overridden` does, and if a player cannot be made."""
-    options = overridden(as_evaluated(env, EnvOptions()), override)
+    options = opponents.with_single_envs(named, overridden(as_evaluated(env, EnvOptions()), override))
     spec = describe(env, options)
     if spec.num_agents == 1 and spec.advisers:  # a bot is none of the agents, and plays by what it says
         options = opponents.with_advice(named, options)

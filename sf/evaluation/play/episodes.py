@@ -104,7 +104,7 @@ class Play:
         num_agents = group.spec.num_agents
         n = group.num_actors
         seeds = (_mixed(seed, env_idxs.start, p) for p in range(len(players)))
-        self._actors = [actors_in(group.spec, player, n, own) for player, own in zip(players, seeds, strict=True)]
+        self._actors = [actors_in(group, player, n, own) for player, own in zip(players, seeds, strict=True)]
         self._agent_idx = np.tile(np.arange(num_agents), len(env_idxs))  # [N]
         self.match_idx = np.asarray(env_idxs)
         self._position = np.repeat(np.arange(len(env_idxs)), num_agents)  # [N] of the actor's environment in the group

@@ -222,10 +222,8 @@ class Opponent:
             kind = GtpPlayer if self.name.startswith(PROGRAM) else OpenSpielPlayer
             return kind(self.name, self.env, self.options)
         if self.name.startswith(SEARCH):
-            try:
-                from sf.evaluation.play.search_player import SearchPlayer  # noqa: PLC0415  an extra
-            except ImportError as error:
-                raise UsageError(f"player {self.name!r}: {error}: {INSTALL}") from error
+            from sf.evaluation.play.search_player import SearchPlayer  # noqa: PLC0415  torch is slow to import
+
             return SearchPlayer(self.name, self.env, self.options, self.policy, self.search_root)
         if self.name.startswith(BOT) and self.name.removeprefix(BOT) in self.options.advice:
             return AdvisedPlayer(self.name.removeprefix(BOT))
@@ -244,6 +242,13 @@ class Opponent:
 def with_advice(named: Sequence[str], options: EnvOptions) -> EnvOptions:
     """Returns the options with which the bots that are named say what they would do."""
     return dataclasses.replace(options, advice=tuple(name.removeprefix(BOT) for name in named if name.startswith(BOT)))
+
+
+def with_single_envs(named: Sequence[str], options: EnvOptions) -> EnvOptions:
+    """Returns the options with which environments can be copied, where a player that is named searches."""
+    if not any(name.startswith(SEARCH) for name in named):
+        return options
+    return dataclasses.replace(options, single_envs=True)
 
 
 def is_name(named: str) -> bool:

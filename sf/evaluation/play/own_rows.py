@@ -6,15 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sf.envs import ActionSpec, EnvSpec
-from sf.evaluation.play.player import Actions, Actors, Obs, Player
+from sf.envs import ActionSpec, EnvGroup, EnvSpec
+from sf.evaluation.play.player import Actions, Actors, Obs, Player, PlayerInGroup
 from sf.evaluation.play.policy import Policy
 from sf.shared.policy_view import PolicyView, widened
 
 
-def actors_in(spec: EnvSpec, player: Player, num_actors: int, seed: int) -> Actors:
-    """Returns the actors of a player, which see and act in rows of these spaces."""
-    return in_rows_of(spec, player, player.actors(num_actors, seed))
+def actors_in(group: EnvGroup, player: Player, num_actors: int, seed: int) -> Actors:
+    """Returns the actors of a player, which see and act in the rows of this group."""
+    if isinstance(player, PlayerInGroup):
+        return player.actors_in_group(group, num_actors, seed)
+    return in_rows_of(group.spec, player, player.actors(num_actors, seed))
 
 
 def in_rows_of(spec: EnvSpec, player: Player, actors: Actors) -> Actors:

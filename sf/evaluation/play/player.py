@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from sf.envs.errors import UsageError
+from sf.envs.group import EnvGroup
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
 
 Choose = Callable[[int, np.ndarray | None], Sequence[int]]
@@ -37,6 +38,13 @@ class Actors(Protocol):
 
 class Player(Protocol):
     def actors(self, num_actors: int, seed: int) -> Actors: ...
+
+
+@runtime_checkable
+class PlayerInGroup(Player, Protocol):
+    """A player that looks into the group of environments in which it plays, where there is one in the process."""
+
+    def actors_in_group(self, group: EnvGroup, num_actors: int, seed: int) -> Actors: ...
 
 
 class OneByOne:

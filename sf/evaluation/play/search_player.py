@@ -1,36 +1,41 @@
 """Players that look ahead: `search:N` by random play, `search:N:RUN` with the policy of a run.
 
-They need the state of the game, which they know by following it (`sf.evaluation.play.following`). The leaves of all
-games that wait for a move are evaluated together.
+They need the state of the game. In games of OpenSpiel they know it by following the game
+(`sf.evaluation.play.followed_games`), and in Gymnasium environments they copy the environment that plays it
+(`sf.evaluation.play.searched_games`). The leaves of all games that wait for a move are evaluated together.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
+import gymnasium as gym
 import numpy as np
 
 from sf.config.trust import SEARCH
-from sf.envs.added.agent_index import AGENT_INDEX
+from sf.envs import EnvGroup, EnvSpec, describe
 from sf.envs.errors import UsageError
+from sf.envs.group import SearchableGroup
+from sf.envs.openspiel.family import INSTALL
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
-from sf.envs.openspiel.forward import OpenSpielModel
-from sf.envs.openspiel.games import load
-from sf.envs.openspiel.views import OBSERVATION
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.observations import obs_arrays
-from sf.evaluation.play.following import Follower
 from sf.evaluation.play.named_checkpoint import find_trusted
 from sf.evaluation.play.player import Actions, Obs
+from sf.evaluation.play.searched_games import Games, GamesOfGroup
 from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.search.search import PUCT, Asked, Root, Search, SearchSettings
 from sf.storage import checkpoint
 from sf.storage.zoo.places import located
 
+if TYPE_CHECKING:
+    from sf.evaluation.play.followed_games import FollowedGame
+
 MOST_SIMULATIONS = 1_000_000
-_SHOWN = {OBSERVATION, ACTION_MASK, AGENT_INDEX}  # what a forward model shows of a position
 
 
 @dataclass(frozen=True)
@@ -70,45 +75,55 @@ class SearchPlayer:
     ) -> None:
         """policy: the content of its checkpoint. Raises UsageError for a game that it cannot search, and for a policy
         that cannot evaluate positions."""
-        if not env_id.startswith(OPENSPIEL):
-            raise UsageError(f"player {name!r} searches games of OpenSpiel, and env is {env_id}: name another player")
         self._name = name
         self._env_id = env_id
-        self._tensor_game = load(env_id, options.kwargs, seed=0)
-        OpenSpielModel(env_id, self._tensor_game)  # a game that it cannot search is refused now
+        self._followed: FollowedGame | None = None  # None: a group has its games
+        spec: EnvSpec | None = None
+        if env_id.startswith(OPENSPIEL):
+            self._followed, shown = _followed(name, env_id, options)
+        else:
+            spec = describe(env_id, dataclasses.replace(options, single_envs=True))
+            _require_copies(name, env_id, spec)
+            shown = set(spec.obs_space)
         self._policy: TorchPolicy | None = None
         discount = 1.0
         if policy is not None:
             self._policy = TorchPolicy(checkpoint.decode(policy), name, device)
-            _require_judge(self._policy, name)
+            _require_judge(self._policy, name, shown, spec)
             discount = self._policy.config.learner.gamma
         num_simulations = SearchName.of(name).num_simulations
         self._settings = SearchSettings(num_simulations, root, float(policy is None), discount)
 
     def actors(self, num_actors: int, seed: int) -> SearchActors:
-        model = OpenSpielModel(self._env_id, self._tensor_game)
-        model.reseed(seed)
-        followers = [Follower(self._name, self._tensor_game) for _ in range(num_actors)]
-        return SearchActors(model, self._settings, followers, self._policy, seed)
+        """Raises UsageError where it needs the environments themselves."""
+        if self._followed is None:
+            raise UsageError(
+                f"player {self._name!r} searches {self._env_id} in copies of its environments, which are in another "
+                "process here: name another player"
+            )
+        return self._acting(self._followed.games(num_actors, seed), num_actors, seed)
+
+    def actors_in_group(self, group: EnvGroup, num_actors: int, seed: int) -> SearchActors:
+        """Returns actors that may look into the group in which they play."""
+        if self._followed is not None:
+            return self.actors(num_actors, seed)
+        _require_copies(self._name, self._env_id, group.spec)
+        return self._acting(GamesOfGroup(cast("SearchableGroup", group), seed), num_actors, seed)
+
+    def _acting(self, games: Games, num_actors: int, seed: int) -> SearchActors:
+        return SearchActors(games, self._settings, num_actors, self._policy, seed)
 
 
 class SearchActors:
     """N actors that search, each in a game of its own."""
 
     def __init__(
-        self,
-        model: OpenSpielModel,
-        settings: SearchSettings,
-        followers: list[Follower],
-        policy: TorchPolicy | None,
-        seed: int,
+        self, games: Games, settings: SearchSettings, num_actors: int, policy: TorchPolicy | None, seed: int
     ) -> None:
-        self._model = model
-        self._search = Search(model, settings, len(followers))
-        self._followers = followers
+        self._games = games
+        self._search = Search(games.model, settings, num_actors)
         self._policy = policy
         self._rng = np.random.default_rng(seed)
-        self._histories: list[list[int] | None] = [None] * len(followers)  # of the roots of the trees
         self.root: dict[int, Root] = {}  # of the last move of each actor, for whoever wants to look
 
     def act(self, obs: Obs, first: np.ndarray, who: np.ndarray | None = None, deterministic: bool = False) -> Actions:
@@ -117,18 +132,16 @@ class SearchActors:
         values = np.full(len(actors), np.nan, np.float32)
         searched: dict[int, int] = {}  # the row of each actor
         for row, n in enumerate(actors.tolist()):
-            follower = self._followers[n]
-            if first[row]:
-                follower.start()
-                self._histories[n] = None
-            state = follower.look(obs[OBSERVATION][row])
-            legal = np.flatnonzero(obs[ACTION_MASK][row])
+            seen = {key: rows[row] for key, rows in obs.items()}
+            state = self._games.look(n, seen, bool(first[row]))
+            mask = seen.get(ACTION_MASK)
+            legal = np.arange(self._games.model.num_actions) if mask is None else np.flatnonzero(mask)
             if not len(legal):  # it is not its turn
                 continue
             if state is None:
                 discrete[row] = self._rng.choice(legal)
                 continue
-            self._take_up(n, state)
+            self._games.take_up(self._search, n, state)
             searched[n] = row
         if searched:
             self._look_ahead(list(searched))
@@ -136,23 +149,8 @@ class SearchActors:
             root = self.root[n] = self._search.read(n)
             discrete[row] = move = best_move(root)
             values[row] = root.root_value
-            self._followers[n].play(move)
+            self._games.played(n, move)
         return Actions(discrete, np.zeros((len(actors), 0), np.float32), values)
-
-    def _take_up(self, n: int, state: object) -> None:
-        """Go on with the tree of the last move, where the moves since then are in it."""
-        history = state.history()  # type: ignore[attr-defined]  # pyspiel.State
-        before = self._histories[n]
-        if before is not None and history[: len(before)] == before:
-            for action in history[len(before) :]:
-                self._search.descend(n, action)
-                if not self._search.is_known(n):
-                    break
-        else:
-            self._search.forget(n)
-        if not self._search.is_known(n):
-            self._model.begin(n, state)
-        self._histories[n] = history
 
     def _look_ahead(self, games: list[int]) -> None:
         self._search.begin(games)
@@ -166,9 +164,9 @@ class SearchActors:
         """Returns logits [M, A] and values [M] of positions."""
         num = len(asked.game)
         if self._policy is None:
-            return np.zeros((num, self._model.num_actions), np.float32), np.zeros(num, np.float32)
+            return np.zeros((num, self._games.model.num_actions), np.float32), np.zeros(num, np.float32)
         obs = obs_arrays(self._policy.flat_obs_space, num)
-        self._model.show(asked.game.tolist(), asked.node.tolist(), obs)
+        self._games.model.show(asked.game.tolist(), asked.node.tolist(), {key: list(rows) for key, rows in obs.items()})
         return self._policy.judged(obs)
 
 
@@ -177,15 +175,42 @@ def best_move(root: Root) -> int:
     return int(root.action[np.lexsort((root.score, root.certain))[-1]])
 
 
-def _require_judge(policy: TorchPolicy, name: str) -> None:
-    """Raises UsageError for a policy that cannot say what a position is worth by that position alone."""
+def _followed(name: str, env_id: str, options: EnvOptions) -> tuple[FollowedGame, set[str]]:
+    """Returns the game, and what its positions show."""
+    try:
+        from sf.evaluation.play.followed_games import SHOWN, FollowedGame  # noqa: PLC0415  an extra
+    except ImportError as error:
+        raise UsageError(f"player {name!r}: {error}: {INSTALL}") from error
+    return FollowedGame(name, env_id, options), SHOWN
+
+
+def _require_copies(name: str, env_id: str, spec: EnvSpec) -> None:
+    """Raises UsageError for an environment, outside of OpenSpiel, that a search cannot play on."""
+    if spec.num_agents > 1:
+        reason = f"has {spec.num_agents} agents, and a search outside of OpenSpiel is for one"
+    elif not isinstance(spec.action_space, gym.spaces.Discrete):
+        reason = f"has the action space {spec.action_space}, and a search chooses among those of one Discrete"
+    elif not spec.can_search:
+        reason = "is no single Gymnasium environment, which a search could copy"
+    else:
+        return
+    raise UsageError(f"player {name!r}: {env_id} {reason}: name another player")
+
+
+def _require_judge(policy: TorchPolicy, name: str, shown: set[str], spec: EnvSpec | None) -> None:
+    """Raises UsageError for a policy that cannot say what a position is worth by that position alone.
+
+    shown: the observations that a position has. spec: of the environment, where the policy may be of another.
+    """
     reason = None
     if policy.network.state_size:
         reason = "remembers earlier positions (a recurrent core), which a search has not seen"
     elif not policy.has_value:
         reason = "has a central critic, so it cannot say what a position is worth by itself"
-    elif not set(policy.flat_obs_space) <= _SHOWN:
-        keys = ", ".join(sorted(set(policy.flat_obs_space) - _SHOWN))
+    elif not set(policy.flat_obs_space) <= shown:
+        keys = ", ".join(sorted(set(policy.flat_obs_space) - shown))
         reason = f"sees what a search cannot show it ({keys})"
+    elif spec is not None and not policy.has_rows_of(spec):
+        reason = f"was trained with other observations or actions (in {policy.env_id})"
     if reason is not None:
         raise UsageError(f"player {name!r}: its policy {reason}: name another run")

@@ -59,7 +59,7 @@ def with_search_rows(config: Config, spec: EnvSpec) -> EnvSpec:
     if why is not None:
         raise UsageError(f"algorithm is search, and {why}")
     group = envs.make_group(env, 1, config.environment, seed=0, first_env_idx=0)
-    group.forward_model()  # type: ignore[attr-defined]  # says why the game cannot be searched
+    group.forward_model(seed=0)  # type: ignore[attr-defined]  # says why the game cannot be searched
     return replace(spec, optional_fields=(*spec.optional_fields, SEARCHED))
 
 

@@ -14,6 +14,7 @@ from sf.envs.group import ADVICE
 from sf.evaluation.play import opponents
 from sf.evaluation.play.named_checkpoint import find_trusted
 from sf.evaluation.play.opponents import Opponent
+from sf.evaluation.play.player import PlayerInGroup
 from sf.evaluation.play.teachers import Adviser, Teachers
 from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.shared.teaching import PARAMS
@@ -95,6 +96,9 @@ def keep(sources: Sequence[str], found: Sequence[Taught], run_dir: Path) -> Teac
 def _opponent(source: str, config: Config, spec: EnvSpec) -> Opponent:
     spaces = spec.native_obs_space, spec.action_space
     opponent = Opponent.named(source, config.run.env, config.environment, *spaces, config.run.trust)
+    player = opponent.player()
+    if isinstance(player, PlayerInGroup):
+        player.actors(1, seed=0)  # one that needs the environments is refused now, and not in a policy worker
     if ActionSpec.of(spec.action_space).num_continuous:
         raise UsageError(
             f"teacher names {source!r}, a player without probabilities, and {config.run.env} has continuous actions: "

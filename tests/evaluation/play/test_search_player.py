@@ -63,7 +63,6 @@ def test_a_policy_that_searches_wins_against_itself_alone():
         ("search:10:zoo/CartPole-v1", "openspiel:connect_four"),
         ("search:10", "openspiel:kuhn_poker"),  # hidden
         ("search:10", "openspiel:goofspiel"),  # at once
-        ("search:10", "CartPole-v1"),
     ],
 )
 def test_what_cannot_search_is_refused(name, env):

@@ -43,7 +43,7 @@ class Game:
         self._obs = obs_arrays(self._group.spec.obs_space, len(COLOURS))
         self._rows = {key: list(rows) for key, rows in self._obs.items()}
         self._result = StepResult.empty(len(COLOURS))
-        self._actors = [actors_in(self._group.spec, player, 1, seed + colour) for colour in range(len(COLOURS))]
+        self._actors = [actors_in(self._group, player, 1, seed + colour) for colour in range(len(COLOURS))]
         self._deterministic = deterministic
         self.clear()
 
