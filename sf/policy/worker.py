@@ -3,6 +3,7 @@
 Consumes   requests (group indices) of its share of the groups; the latest weights.
 Produces   action, log-probability, value and policy version in the slots' rows; answers (group indices) to the inboxes.
 Waits for  a request; in synchronous mode, for the requests of all groups, so that batches are the same in every run.
+           Searches ask unequally often, so there each request is a batch of its own.
 Unblocked  by a rollout worker, or by a stop.
 """
 
@@ -49,6 +50,7 @@ class PolicyWorkerArgs:
     model: ModelConfig
     bfloat16: bool
     synchronous: bool
+    searches: bool  # requests are about the leaves of searches
     num_threads: int
     seed: int
     idx: int  # of this policy worker
@@ -91,14 +93,19 @@ class PolicyWorker:
         self._policy = _Policy(args)
         self._channel = args.channel
         self._counters = args.counters
-        self._at_least = args.channel.num_groups if args.synchronous else 1
+        self._at_least = args.channel.num_groups if args.synchronous and not args.searches else 1
+        self._is_apart = args.synchronous and args.searches
 
     def step(self) -> None:
         """Wait for requests, and answer them. Raises StopRequested."""
+        self._counters.waiting()
+        groups = self._channel.take(self._at_least)
+        self._counters.working()
+        for together in np.split(groups, len(groups)) if self._is_apart else [groups]:
+            self._answer(together)
+
+    def _answer(self, groups: np.ndarray) -> None:
         channel, counters = self._channel, self._counters
-        counters.waiting()
-        groups = channel.take(self._at_least)
-        counters.working()
         numbers = channel.numbers(groups)
         slots, rows, numbers_of_actors = channel.rows(groups, numbers)
         if len(slots):  # else the request was one of a worker that has died since

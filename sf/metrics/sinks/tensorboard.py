@@ -29,6 +29,7 @@ _OF_FEATURES = (
     "levels/",
     "intrinsic/",
     "teacher/",
+    "search/",
     "demonstrations/",
 )  # groups of metrics of the learner that some runs have
 # Environments' own, evaluations, players, videos.

@@ -19,6 +19,7 @@ def _policy_arguments(start: Start) -> PolicyWorkerArgs:
         model=config.model,
         bfloat16=plan.bfloat16,
         synchronous=not config.sampler.async_rl,
+        searches=leaves is not None,
         num_threads=plan.policy_threads,
         seed=config.run.seed,
         idx=idx,

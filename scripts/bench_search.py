@@ -1,0 +1,153 @@
+"""Measures searches: random play beside OpenSpiel's own search, and leaves beside the bare network, on one core.
+
+    python scripts/bench_search.py --json benchmarks/search_1core.json
+
+Each pair is timed in turn. The network is that of zoo/connect_four in float32, by PyTorch's operations; the bare one
+answers batches of the size that the search has on average.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyspiel
+from recording import json_file, machine
+from recording.markdown_table import markdown_table
+
+from sf import load_policy
+from sf.envs.openspiel.forward import OpenSpielModel
+from sf.envs.openspiel.games import load
+from sf.envs.spaces.observations import obs_arrays
+from sf.search.search import PUCT, Search, SearchSettings
+from sf.system.machine.cores import usable_cores
+from sf.system.processes.torch_runtime import configure
+from sf.tools.commands import cli
+
+GAMES = {"connect four": ("openspiel:connect_four", {}), "go, 9 x 9": ("openspiel:go", {"board_size": 9})}
+NUM_GAMES = 64
+
+
+@dataclass(frozen=True)
+class Options:
+    """Chooses what to measure."""
+
+    rounds: int = 3
+    """Take each figure this often."""
+
+    simulations: int = 1000
+    """Simulations of a search by random play."""
+
+    json: Path | None = None
+    """Also write everything to this file."""
+
+
+def main() -> None:
+    options = cli.parse_flags(Options, "bench_search.py", str(__doc__))
+    json_file.require_writable(options.json)
+    os.sched_setaffinity(0, {usable_cores()[-1]})
+    configure("cpu", num_threads=1, deterministic=False)
+    figures: dict[str, list[tuple[float, float]]] = {}
+    for _ in range(options.rounds):
+        for name, (env, kwargs) in GAMES.items():
+            what = f"{name}: simulations/s of OpenSpiel's MCTSBot, and of search:{options.simulations}"
+            figures.setdefault(what, []).append(_random_play(env, kwargs, options.simulations))
+        what = f"connect four, {NUM_GAMES} games: samples/s of the network alone, and leaves/s of a search with it"
+        figures.setdefault(what, []).append(_with_network())
+        print(figures, file=sys.stderr, flush=True)
+    result = {"machine": machine.describe("cpu"), "figures": figures, "tree of 10,000 nodes, bytes": _num_bytes()}
+    json_file.write(options.json, result)
+    rows = []
+    for name, each in figures.items():
+        medians = [f"{median(side):,.0f}" for side in zip(*each, strict=True)]
+        rows.append([name, *medians, ", ".join(f"{second / first:.2f}" for first, second in each)])
+    print(markdown_table(["pair", "first", "second", "second / first"], rows))
+    print(f"a tree of 10,000 nodes of connect four takes {_num_bytes() / 1e6:.1f} MB")
+
+
+def _random_play(env: str, kwargs: dict[str, Any], num: int) -> tuple[float, float]:
+    found = load(env, kwargs, seed=0)
+    state = found.game.new_initial_state()
+    evaluator = pyspiel.RandomRolloutEvaluator(1, 0)
+    bot = pyspiel.MCTSBot(found.game, evaluator, 2.0, num, 1000, False, 0, False)
+    search = Search(OpenSpielModel(env, found), SearchSettings(num, PUCT, playout_share=1.0), 1)
+
+    def search_once() -> int:
+        search.model.begin(0, state)
+        search.forget(0)
+        _run(search, [0], lambda games, nodes: (np.zeros((len(games), search.model.num_actions)), np.zeros(len(games))))
+        return num
+
+    return _per_s(lambda: (bot.mcts_search(state), num)[1]), _per_s(search_once)
+
+
+def _with_network() -> tuple[float, float]:
+    policy: Any = load_policy("zoo/connect_four")
+    found = load(policy.env_id, {}, seed=0)
+    model = OpenSpielModel(policy.env_id, found)
+    search = Search(model, SearchSettings(64, PUCT, batch=NUM_GAMES), NUM_GAMES)
+    sizes: list[int] = []
+
+    def judged(games: list[int], nodes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        obs = obs_arrays(policy.flat_obs_space, len(games))
+        model.show(games, nodes, obs)
+        sizes.append(len(games))
+        logits, values = policy.judged(obs)
+        return logits, values
+
+    def search_all() -> int:
+        sizes.clear()
+        for game in range(NUM_GAMES):
+            model.begin(game, found.game.new_initial_state())
+            search.forget(game)
+        _run(search, list(range(NUM_GAMES)), judged)
+        return sum(sizes)
+
+    leaves = _per_s(search_all)
+    batches = list(sizes)
+    obs = obs_arrays(policy.flat_obs_space, round(sum(batches) / len(batches)))
+    obs["action_mask"][:] = 1
+
+    def network_alone() -> int:
+        for _ in batches:
+            policy.judged(obs)
+        return len(batches) * len(obs["action_mask"])
+
+    return _per_s(network_alone), leaves
+
+
+def _run(search: Search, games: list[int], judge: Callable[[list[int], list[int]], Any]) -> None:
+    search.begin(games)
+    while not search.is_done:
+        asked = search.leaves()
+        if len(asked.game):
+            search.evaluate(asked, *judge(asked.game.tolist(), asked.node.tolist()))
+
+
+def _num_bytes() -> int:
+    found = load("openspiel:connect_four", {}, seed=0)
+    search = Search(OpenSpielModel("connect four", found), SearchSettings(10_000, PUCT, playout_share=1.0), 1)
+    search.model.begin(0, found.game.new_initial_state())
+    _run(search, [0], lambda games, nodes: (np.zeros((len(games), 7)), np.zeros(len(games))))
+    return search.num_bytes
+
+
+def _per_s(work: Callable[[], int]) -> float:
+    """work: returns how much it has done."""
+    work()
+    began = time.perf_counter()
+    num = 0
+    while time.perf_counter() - began < 1.0:
+        num += work()
+    return num / (time.perf_counter() - began)
+
+
+if __name__ == "__main__":
+    main()
