@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from sf.envs.added.agent_index import AGENT_INDEX
 from sf.envs.errors import UsageError
 from sf.envs.family import Entry, Family
+from sf.envs.spaces.actions import ACTION_MASK
 
 PREFIX = "openspiel:"
+SHOWN = frozenset({"observation", ACTION_MASK, AGENT_INDEX})
+"""What a search can show a policy of a position."""
+
 INSTALL = "pip install 'open_spiel>=2,<3' (Python 3.11 or later)"
 _TO_WRAP = "give a class of your own around OpenSpiel's game, as module:Name"
 

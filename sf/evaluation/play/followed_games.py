@@ -7,16 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from sf.envs.added.agent_index import AGENT_INDEX
 from sf.envs.openspiel.forward import OpenSpielModel
 from sf.envs.openspiel.games import load
 from sf.envs.openspiel.group import OBSERVATION
 from sf.envs.options import EnvOptions
-from sf.envs.spaces.actions import ACTION_MASK
 from sf.evaluation.play.following import Follower
 from sf.search.search import Search
-
-SHOWN = {OBSERVATION, ACTION_MASK, AGENT_INDEX}  # what the forward model shows of a position
 
 
 class FollowedGame:

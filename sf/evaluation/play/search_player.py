@@ -19,7 +19,7 @@ from sf.config.trust import SEARCH
 from sf.envs import EnvGroup, EnvSpec, describe
 from sf.envs.errors import UsageError
 from sf.envs.group import SearchableGroup
-from sf.envs.openspiel.family import INSTALL
+from sf.envs.openspiel.family import INSTALL, SHOWN
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ACTION_MASK
@@ -178,7 +178,7 @@ def best_move(root: Root) -> int:
 def _followed(name: str, env_id: str, options: EnvOptions) -> tuple[FollowedGame, set[str]]:
     """Returns the game, and what its positions show."""
     try:
-        from sf.evaluation.play.followed_games import SHOWN, FollowedGame  # noqa: PLC0415  an extra
+        from sf.evaluation.play.followed_games import FollowedGame  # noqa: PLC0415  an extra
     except ImportError as error:
         raise UsageError(f"player {name!r}: {error}: {INSTALL}") from error
     return FollowedGame(name, env_id, options), SHOWN

@@ -7,16 +7,14 @@ from dataclasses import replace
 from sf import envs
 from sf.config import Config
 from sf.envs import EnvSpec, UsageError
-from sf.envs.added.agent_index import AGENT_INDEX
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
-from sf.envs.spaces.actions import ACTION_MASK
+from sf.envs.openspiel.family import SHOWN
 from sf.rollout.searching import SearchArgs
 from sf.run.plan import Plan
 from sf.search.search import SearchSettings
 from sf.shared.leaves import Leaves
 from sf.shared.rows import SEARCHED
 
-_SHOWN = {"observation", ACTION_MASK, AGENT_INDEX}  # what a forward model shows of a position
 _BATCH = 16  # leaves of a group that are on their way at once
 
 
@@ -43,8 +41,8 @@ def with_search_rows(config: Config, spec: EnvSpec) -> EnvSpec:
     why = None
     if not env.startswith(OPENSPIEL):
         why = f"env is {env}: a search plays games of OpenSpiel, so name one"
-    elif not {*spec.obs_space} <= _SHOWN:
-        unknown = ", ".join(sorted({*spec.obs_space} - _SHOWN))
+    elif not {*spec.obs_space} <= SHOWN:
+        unknown = ", ".join(sorted({*spec.obs_space} - SHOWN))
         why = f"the policy sees {unknown}, which a search cannot show it: leave out what adds that"
     elif config.population.num_policies > 1 or config.players.with_players:
         why = "it plays against itself: leave num_policies, past_share and players out"
