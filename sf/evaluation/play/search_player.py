@@ -84,7 +84,7 @@ class SearchPlayer:
         else:
             spec = describe(env_id, dataclasses.replace(options, single_envs=True))
             _require_copies(name, env_id, spec)
-            shown = set(spec.obs_space)
+            shown = frozenset(spec.obs_space)
         self._policy: TorchPolicy | None = None
         discount = 1.0
         if policy is not None:
@@ -175,7 +175,7 @@ def best_move(root: Root) -> int:
     return int(root.action[np.lexsort((root.score, root.certain))[-1]])
 
 
-def _followed(name: str, env_id: str, options: EnvOptions) -> tuple[FollowedGame, set[str]]:
+def _followed(name: str, env_id: str, options: EnvOptions) -> tuple[FollowedGame, frozenset[str]]:
     """Returns the game, and what its positions show."""
     try:
         from sf.evaluation.play.followed_games import FollowedGame  # noqa: PLC0415  an extra
@@ -197,7 +197,7 @@ def _require_copies(name: str, env_id: str, spec: EnvSpec) -> None:
     raise UsageError(f"player {name!r}: {env_id} {reason}: name another player")
 
 
-def _require_judge(policy: TorchPolicy, name: str, shown: set[str], spec: EnvSpec | None) -> None:
+def _require_judge(policy: TorchPolicy, name: str, shown: frozenset[str], spec: EnvSpec | None) -> None:
     """Raises UsageError for a policy that cannot say what a position is worth by that position alone.
 
     shown: the observations that a position has. spec: of the environment, where the policy may be of another.
