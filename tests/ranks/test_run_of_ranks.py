@@ -101,8 +101,8 @@ def cpu_seconds(pid):
 
 def latest_record(tmp_path):
     path = tmp_path / "ranks" / "metrics.jsonl"
-    lines = path.read_text().splitlines() if path.exists() else []
-    return json.loads(lines[-1]) if lines else None
+    whole, _, _ = path.read_text().rpartition("\n") if path.exists() else ("", "", "")  # the rest is being written
+    return json.loads(whole.splitlines()[-1]) if whole else None
 
 
 def checkpoints(tmp_path):
