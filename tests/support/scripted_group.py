@@ -63,7 +63,7 @@ class Stage:
     def __init__(self, tmp_path, monkeypatch, spec=SPEC, num_before=0, group_idx=GROUP, **flags):
         flags = {"num_envs_per_worker": 4, "rollout": 4, "batch_size": 4, "decorrelate_episodes": True, **flags}
         config = Config().replace(env="toy_match_rps", num_workers=1, device="cpu", seed=3, **flags)
-        monkeypatch.setattr("sf.run.planning.describe", lambda env, options: spec)
+        monkeypatch.setattr("sf.run.networks.describe", lambda env, options: spec)
         self.memory = allocate(config, tmp_path)
         steps = [0] * config.population.num_policies
         start = Start(0, num_before, self.memory, Links(), steps, lambda policy_id: {})

@@ -76,7 +76,7 @@ def _starting_config(args: Sequence[str]) -> Config:
 
 
 def _run(flags: SurgeryFlags) -> None:
-    from sf.run.planning import describe_networks  # noqa: PLC0415  torch is slow to import: not for --help
+    from sf.run.networks import describe_networks  # noqa: PLC0415  torch is slow to import: not for --help
     from sf.surgery import new_run  # noqa: PLC0415
     from sf.surgery.operated import Request  # noqa: PLC0415
     from sf.surgery.subject import Subject  # noqa: PLC0415
