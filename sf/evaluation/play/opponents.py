@@ -187,7 +187,7 @@ class Opponent:
     obs_space: gym.Space
     action_space: gym.Space
     policy: bytes | None = field(default=None, repr=False)  # the checkpoint of the policy that it has
-    search_root: str = "puct"  # of a search, see `sf.search.search.ROOTS`
+    search_root: str = "puct"  # of a search, puct or gumbel
 
     @classmethod
     def named(
@@ -202,7 +202,7 @@ class Opponent:
         """Finds what the name speaks of. Raises ValueError where there is no such policy or player."""
         found = cls(name, env, options, obs_space, action_space)
         if name.startswith(SEARCH):
-            from sf.evaluation.play.search_player import policy_named  # noqa: PLC0415  torch is slow to import
+            from sf.evaluation.play.games.search_player import policy_named  # noqa: PLC0415  torch is slow to import
 
             found = dataclasses.replace(found, policy=policy_named(name, is_trusted))
         with keep_working_directory():
@@ -215,14 +215,14 @@ class Opponent:
             return RandomPlayer(ActionSpec.of(self.action_space))
         if self.name.startswith((OPENSPIEL, PROGRAM)):
             try:
-                from sf.evaluation.play.gtp_player import GtpPlayer  # noqa: PLC0415  an extra
-                from sf.evaluation.play.openspiel_player import OpenSpielPlayer  # noqa: PLC0415
+                from sf.evaluation.play.games.gtp_player import GtpPlayer  # noqa: PLC0415  an extra
+                from sf.evaluation.play.games.openspiel_player import OpenSpielPlayer  # noqa: PLC0415
             except ImportError as error:
                 raise UsageError(f"player {self.name!r}: {error}: {INSTALL}") from error
             kind = GtpPlayer if self.name.startswith(PROGRAM) else OpenSpielPlayer
             return kind(self.name, self.env, self.options)
         if self.name.startswith(SEARCH):
-            from sf.evaluation.play.search_player import SearchPlayer  # noqa: PLC0415  torch is slow to import
+            from sf.evaluation.play.games.search_player import SearchPlayer  # noqa: PLC0415  torch is slow to import
 
             return SearchPlayer(self.name, self.env, self.options, self.policy, self.search_root)
         if self.name.startswith(BOT) and self.name.removeprefix(BOT) in self.options.advice:

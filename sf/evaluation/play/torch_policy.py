@@ -9,6 +9,7 @@ from typing import Literal
 import gymnasium as gym
 import numpy as np
 import torch
+from torch import Tensor
 
 from sf.config.flags.model import is_hidden
 from sf.envs.added.clock import CLOCK
@@ -81,38 +82,31 @@ class TorchPolicy(Policy):
 
         obs: {key: [M, ...]}, laid out as `flat_obs_space`.
         """
+        params, _ = self._evaluated(obs)
+        return ActionDistribution(self.action_spec, params).log_probs[:, 0].exp().cpu().numpy()
+
+    @float32_by_default()
+    def judged(self, obs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Computes the logits of the actions of a Discrete space [M, A] float32, and the value [M] float32 in the
+        rewards of the environment, for a network without memory. obs: as for `probabilities`.
+        """
+        params, value = self._evaluated(obs)
+        return params.float().cpu().numpy(), value.float().cpu().numpy() / self.config.learner.reward_scale
+
+    @torch.inference_mode()
+    def _evaluated(self, obs: Mapping[str, np.ndarray]) -> tuple[Tensor, Tensor]:
         assert self.network.state_size == 0
         assert len(self.action_spec.discrete_sizes) == 1
         assert not self.action_spec.num_continuous
         num = len(next(iter(obs.values())))
         if self.config.model.critic_clock is True:
             obs = {**obs, CLOCK: np.zeros((num, 1), np.float32)}  # which the policy does not see
-        with torch.inference_mode():
-            out = self.network.step(
-                {key: torch.from_numpy(rows).to(self.device) for key, rows in obs.items()},
-                torch.zeros(num, 0, device=self.device),
-                torch.ones(num, dtype=torch.bool, device=self.device),
-            )
-            return ActionDistribution(self.action_spec, out.params).log_probs[:, 0].exp().cpu().numpy()
-
-    @float32_by_default()
-    def judged(self, obs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Computes the logits of the actions of a Discrete space [M, A] float32, 0 or less where none is allowed, and
-        the value [M] float32 in the rewards of the environment, for a network without memory.
-
-        obs: {key: [M, ...]}, laid out as `flat_obs_space`.
-        """
-        num = len(next(iter(obs.values())))
-        if self.config.model.critic_clock is True:
-            obs = {**obs, CLOCK: np.zeros((num, 1), np.float32)}
-        with torch.inference_mode():
-            out = self.network.step(
-                {key: torch.from_numpy(rows).to(self.device) for key, rows in obs.items()},
-                torch.zeros(num, 0, device=self.device),
-                torch.ones(num, dtype=torch.bool, device=self.device),
-            )
-            scale = self.config.learner.reward_scale
-            return out.params.float().cpu().numpy(), out.value.float().cpu().numpy() / scale
+        out = self.network.step(
+            {key: torch.from_numpy(rows).to(self.device) for key, rows in obs.items()},
+            torch.zeros(num, 0, device=self.device),
+            torch.ones(num, dtype=torch.bool, device=self.device),
+        )
+        return out.params, out.value
 
     def _choose(
         self, obs: Mapping[str, np.ndarray], first: np.ndarray, deterministic: bool

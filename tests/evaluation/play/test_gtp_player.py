@@ -19,9 +19,9 @@ from untrained import untrained  # noqa: E402
 from sf import envs  # noqa: E402
 from sf.envs import EnvOptions, StepResult, UsageError  # noqa: E402
 from sf.envs.spaces.observations import obs_arrays  # noqa: E402
-from sf.evaluation.play import gtp_player  # noqa: E402
-from sf.evaluation.play.gtp import action_of, black_lead, stones, vertex  # noqa: E402
-from sf.evaluation.play.gtp_player import Engine  # noqa: E402
+from sf.evaluation.play.games import gtp_player  # noqa: E402
+from sf.evaluation.play.games.gtp import action_of, black_lead, stones, vertex  # noqa: E402
+from sf.evaluation.play.games.gtp_player import Engine  # noqa: E402
 from sf.evaluation.play.opponents import Opponent, is_name  # noqa: E402
 from sf.evaluation.play.torch_policy import TorchPolicy  # noqa: E402
 from sf.storage import checkpoint  # noqa: E402
@@ -209,7 +209,7 @@ def test_a_program_ends_with_its_player():
 def test_a_program_ends_with_a_process_that_is_killed():
     code = f"""
     import signal, sys
-    from sf.evaluation.play.gtp_player import Engine
+    from sf.evaluation.play.games.gtp_player import Engine
     engine = Engine("gtp", [sys.executable, "-c", {OUTLIVES!r}])
     engine.ask("name")
     print(engine._process.pid, flush=True)

@@ -8,8 +8,8 @@ pyspiel = pytest.importorskip("pyspiel")
 from sf import envs  # noqa: E402
 from sf.envs import EnvOptions, StepResult, UsageError  # noqa: E402
 from sf.envs.spaces.observations import obs_arrays  # noqa: E402
-from sf.evaluation.play import openspiel_player  # noqa: E402
 from sf.evaluation.play.episodes import Play  # noqa: E402
+from sf.evaluation.play.games import openspiel_player  # noqa: E402
 from sf.evaluation.play.opponents import Opponent, is_name  # noqa: E402
 
 

@@ -11,7 +11,7 @@ from sf.envs.openspiel.forward import OpenSpielModel
 from sf.envs.openspiel.games import load
 from sf.envs.openspiel.group import OBSERVATION
 from sf.envs.options import EnvOptions
-from sf.evaluation.play.following import Follower
+from sf.evaluation.play.games.following import Follower
 from sf.search.search import Search
 
 

@@ -1,6 +1,6 @@
-"""How the Go Text Protocol (version 2) writes what OpenSpiel's go has in numbers.
+"""Translates between the Go Text Protocol (version 2) and OpenSpiel's go, which has numbers for moves.
 
-`gtp:COMMAND` (`sf.evaluation.play.gtp_player`) and `sf-gtp` speak it: http://www.lysator.liu.se/~gunnar/gtp/.
+`gtp:COMMAND` (`sf.evaluation.play.games.gtp_player`) and `sf-gtp` speak it: http://www.lysator.liu.se/~gunnar/gtp/.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ from sf.envs.openspiel.games import load
 from sf.envs.openspiel.views import OBSERVATION
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ACTION_MASK
-from sf.evaluation.play.following import Follower
-from sf.evaluation.play.gtp import COLOURS, GO, PASS, RESIGN, action_of, board_size, stones, vertex
+from sf.evaluation.play.games.following import Follower
+from sf.evaluation.play.games.gtp import COLOURS, GO, PASS, RESIGN, action_of, board_size, stones, vertex
 from sf.evaluation.play.player import OneByOne
 from sf.system.processes.creator import die_with_creator
 

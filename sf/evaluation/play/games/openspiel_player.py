@@ -1,6 +1,6 @@
 """A bot of OpenSpiel that searches: `openspiel:mcts:N` is Monte Carlo tree search with N simulations a move.
 
-It knows the state of a game by following it (`sf.evaluation.play.following`).
+It knows the state of a game by following it (`sf.evaluation.play.games.following`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sf.envs.openspiel.games import load, why_unforeseeable
 from sf.envs.openspiel.views import OBSERVATION
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ACTION_MASK
-from sf.evaluation.play.following import Follower
+from sf.evaluation.play.games.following import Follower
 from sf.evaluation.play.player import OneByOne
 
 _MCTS = "mcts"

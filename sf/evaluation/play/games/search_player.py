@@ -1,8 +1,8 @@
 """Players that look ahead: `search:N` by random play, `search:N:RUN` with the policy of a run.
 
 They need the state of the game. In games of OpenSpiel they know it by following the game
-(`sf.evaluation.play.followed_games`), and in Gymnasium environments they copy the environment that plays it
-(`sf.evaluation.play.searched_games`). The leaves of all games that wait for a move are evaluated together.
+(`sf.evaluation.play.games.followed_games`), and in Gymnasium environments they copy the environment that plays it
+(`sf.evaluation.play.games.searched_games`). The leaves of all games that wait for a move are evaluated together.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from sf.envs.openspiel.family import PREFIX as OPENSPIEL
 from sf.envs.options import EnvOptions
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.observations import obs_arrays
+from sf.evaluation.play.games.searched_games import Games, GamesOfGroup
 from sf.evaluation.play.named_checkpoint import find_trusted
 from sf.evaluation.play.player import Actions, Obs
-from sf.evaluation.play.searched_games import Games, GamesOfGroup
 from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.search.search import PUCT, Asked, Root, Search, SearchSettings
 from sf.storage import checkpoint
 from sf.storage.zoo.places import located
 
 if TYPE_CHECKING:
-    from sf.evaluation.play.followed_games import FollowedGame
+    from sf.evaluation.play.games.followed_games import FollowedGame
 
 MOST_SIMULATIONS = 1_000_000
 
@@ -70,9 +70,7 @@ def policy_named(name: str, is_trusted: bool) -> bytes | None:
 class SearchPlayer:
     """Plays the move that a search finds. It is deterministic, but for random play and where two moves are alike."""
 
-    def __init__(
-        self, name: str, env_id: str, options: EnvOptions, policy: bytes | None, root: str = PUCT, device: str = "cpu"
-    ) -> None:
+    def __init__(self, name: str, env_id: str, options: EnvOptions, policy: bytes | None, root: str = PUCT) -> None:
         """policy: the content of its checkpoint. Raises UsageError for a game that it cannot search, and for a policy
         that cannot evaluate positions."""
         self._name = name
@@ -88,7 +86,7 @@ class SearchPlayer:
         self._policy: TorchPolicy | None = None
         discount = 1.0
         if policy is not None:
-            self._policy = TorchPolicy(checkpoint.decode(policy), name, device)
+            self._policy = TorchPolicy(checkpoint.decode(policy), name)
             _require_judge(self._policy, name, shown, spec)
             discount = self._policy.config.learner.gamma
         num_simulations = SearchName.of(name).num_simulations
@@ -124,7 +122,6 @@ class SearchActors:
         self._search = Search(games.model, settings, num_actors)
         self._policy = policy
         self._rng = np.random.default_rng(seed)
-        self.root: dict[int, Root] = {}  # of the last move of each actor, for whoever wants to look
 
     def act(self, obs: Obs, first: np.ndarray, who: np.ndarray | None = None, deterministic: bool = False) -> Actions:
         actors = np.arange(len(first)) if who is None else who
@@ -146,7 +143,7 @@ class SearchActors:
         if searched:
             self._look_ahead(list(searched))
         for n, row in searched.items():
-            root = self.root[n] = self._search.read(n)
+            root = self._search.read(n)
             discrete[row] = move = best_move(root)
             values[row] = root.root_value
             self._games.played(n, move)
@@ -178,7 +175,7 @@ def best_move(root: Root) -> int:
 def _followed(name: str, env_id: str, options: EnvOptions) -> tuple[FollowedGame, frozenset[str]]:
     """Returns the game, and what its positions show."""
     try:
-        from sf.evaluation.play.followed_games import FollowedGame  # noqa: PLC0415  an extra
+        from sf.evaluation.play.games.followed_games import FollowedGame  # noqa: PLC0415  an extra
     except ImportError as error:
         raise UsageError(f"player {name!r}: {error}: {INSTALL}") from error
     return FollowedGame(name, env_id, options), SHOWN

@@ -17,7 +17,7 @@ from sf.tools.commands.policy_flags import SearchFlags
 
 @dataclass(frozen=True)
 class GtpFlags(SearchFlags):
-    """Which policy plays, and how."""
+    """Choose which policy plays, and how."""
 
     run: tyro.conf.Positional[Path]
     """A run directory of openspiel:go, a checkpoint, the folder of a policy, hf:USER/NAME, or zoo/NAME."""
@@ -46,7 +46,7 @@ def _run(flags: GtpFlags) -> None:
     with redirect_stdout(sys.stderr):  # the other program would take all that is printed for answers
         from sf.envs import describe  # noqa: PLC0415  torch is slow to import: not for --help
         from sf.evaluation.play.contestants import find_contest, require_spaces  # noqa: PLC0415
-        from sf.evaluation.play.gtp import GO  # noqa: PLC0415
+        from sf.evaluation.play.games.gtp import GO  # noqa: PLC0415
         from sf.evaluation.play.opponents import Opponent  # noqa: PLC0415
         from sf.evaluation.play.torch_policy import TorchPolicy  # noqa: PLC0415
         from sf.system.processes.torch_runtime import configure, resolve_device  # noqa: PLC0415

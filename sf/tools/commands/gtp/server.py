@@ -14,7 +14,7 @@ from sf.envs.errors import UsageError
 from sf.envs.openspiel.games import load
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.observations import obs_arrays
-from sf.evaluation.play.gtp import COLOURS, action_of, black_lead, board_size, stones, vertex
+from sf.evaluation.play.games.gtp import COLOURS, action_of, black_lead, board_size, stones, vertex
 from sf.evaluation.play.own_rows import actors_in
 from sf.evaluation.play.player import Player
 
