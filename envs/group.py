@@ -179,7 +179,7 @@ class Positions(NamedTuple):
 
 
 CHANCE, OVER = -1, -2
-"""In the place of a mover."""
+"""These numbers stand in the place of a mover."""
 
 
 class ForwardModel(Protocol):

@@ -9,7 +9,7 @@ from sf.envs.spaces.actions import ACTION_MASK
 
 PREFIX = "openspiel:"
 SHOWN = frozenset({"observation", ACTION_MASK, AGENT_INDEX})
-"""What a search can show a policy of a position."""
+"""A search can show a policy these observations of a position."""
 
 INSTALL = "pip install 'open_spiel>=2,<3' (Python 3.11 or later)"
 _TO_WRAP = "give a class of your own around OpenSpiel's game, as module:Name"

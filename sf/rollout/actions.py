@@ -1,4 +1,4 @@
-"""Where the actions of a group come from: policy workers, who are asked for the row that is under way."""
+"""Gets the actions of a group from policy workers, who are asked for the row that is under way."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Actions(Protocol):
 
 
 class AskedActions:
-    """Those of the policies and players that play the group."""
+    """Asks the policies and players that play the group for their actions."""
 
     def __init__(self, channel: WorkerChannel, group_idx: int, assignment: Assignment) -> None:
         self._channel, self._group_idx, self._assignment = channel, group_idx, assignment

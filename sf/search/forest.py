@@ -89,7 +89,7 @@ class Leaves(NamedTuple):
 
 @dataclass(frozen=True)
 class Root:
-    """What a search knows of K choices, best known first. Values are those for whoever moves.
+    """Holds what a search knows of K choices, the most promising first. Values are those for whoever moves.
 
     action, visits: [K] int32. value: [K] float32, NaN of choices that were not tried. weight: [K] float32, PUCT:
     visits; Gumbel: logits of the improved policy. score: [K] float32, the largest is the move to play. certain: [K]

@@ -16,7 +16,6 @@ from sf.envs.group import ForwardModel
 from sf.search.forest import Forest, Leaves, Root, SearchRules
 
 GUMBEL, PUCT = "gumbel", "puct"
-ROOTS = (GUMBEL, PUCT)
 _LARGEST_BATCH_SHARE = 8  # of the simulations of a move, this part at most is on its way at once
 
 
@@ -136,7 +135,7 @@ class Search:
             self.model.keep(game, kept)
 
     def forget(self, game: int) -> None:
-        """Another game begins in this place, or nobody knows which moves were made in it."""
+        """Forget the tree of a game, where another game begins or its moves are not known."""
         self._is_known[game] = False
 
     def _selected(self) -> Leaves:

@@ -27,7 +27,8 @@ from sf.system.arrays import Field, SharedArrays
 class Channels:
     """The plumbing of the sampler; what the parent holds. P policies, G groups of N actors.
 
-    tables: `slots` [G, N] the slots that group g fills, `row` [G] the row that awaits actions, `policy` [G, N] who
+    tables: `slots` [G, N] the slots that group g fills (in training by search the places of its leaves, of which
+        `policy` says which are asked about), `row` [G] the row that awaits actions, `policy` [G, N] who
         plays each actor, `asked` and `answered` [P, G] the numbers of requests. Who plays is a policy, or P + s for the
         player in seat s (`sf.shared.seats`). All seats are asked as one, like a policy with the number P: where there
         are seats, `asked` and `answered` are [P + 1, G].

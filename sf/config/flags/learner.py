@@ -17,7 +17,8 @@ class LearnerConfig:
 
     algorithm: Literal["ppo", "search"] = "ppo"
     """search: a tree search chooses each move of self-play, and the policy learns to choose as it did (Silver et al.
-    2017); in games of OpenSpiel of one or two players that hide nothing."""
+    2017), without PPO's loss, V-trace and an entropy bonus; in games of OpenSpiel of one or two players that hide
+    nothing."""
 
     search_coeff: float = 1.0
     """algorithm search: weight of the cross-entropy from the search's choices to the policy."""

@@ -13,7 +13,7 @@ _MOST_SIMULATIONS = 10_000
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """How a search chooses the moves of self-play (algorithm search): docs/search.md."""
+    """Choose how a search finds the moves of self-play (algorithm search): docs/search.md."""
 
     simulations: int = 64
     """algorithm search: simulations of the search before each move."""

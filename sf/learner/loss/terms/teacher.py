@@ -3,20 +3,12 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
-from sf.learner.loss.terms.term import LossTerm, Samples, total
+from sf.learner.loss.terms.term import LossTerm, divergence_from, total
 from sf.shared.teaching import PARAMS
-
-
-def _compute(samples: Samples) -> tuple[Tensor, dict[str, Tensor]]:
-    assert samples.policy is not None
-    return samples.mean_of_chosen(samples.policy.divergence_from(samples.fields[PARAMS])), {}
-
 
 TEACHER = LossTerm(
     "teacher",
-    _compute,
+    divergence_from(PARAMS),
     metrics={"teacher/kl": total("value")},  # KL(teacher, policy), in nats
     coefficient="teacher_coeff",
     fields=(PARAMS,),

@@ -63,6 +63,16 @@ def total(name: str) -> Callable[[Totals], Tensor]:
     return lambda totals: totals[name]
 
 
+def divergence_from(field_name: str) -> Callable[[Samples], tuple[Tensor, dict[str, Tensor]]]:
+    """Returns what computes KL(other, policy), where this field of a step has the parameters of the other one."""
+
+    def compute(samples: Samples) -> tuple[Tensor, dict[str, Tensor]]:
+        assert samples.policy is not None
+        return samples.mean_of_chosen(samples.policy.divergence_from(samples.fields[field_name])), {}
+
+    return compute
+
+
 @dataclass(frozen=True)
 class LossTerm:
     """A term of the loss.
