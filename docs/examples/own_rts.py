@@ -37,5 +37,11 @@ def retreating(render_mode=None):
     return RtsEnv(render_mode=render_mode, commands={"retreat": retreat})
 
 
+@register_env("extended")
+def extended(render_mode=None):
+    """Mini-RTS with the planes of scouts and a tenth command, whose policy can come from `rts_mini` by sf-surgery."""
+    return RtsEnv(render_mode=render_mode, units=(*UNITS, SCOUT), commands={"retreat": retreat})
+
+
 if __name__ == "__main__":
     main(env="retreating", config="rts", train_for_env_steps=200_000)

@@ -10,7 +10,6 @@ import numpy as np
 from sf.envs.errors import UsageError
 from sf.envs.rts.engine.commands import COMMANDS, FLAG_COMMANDS, TOWER_COMMANDS
 from sf.envs.rts.engine.observations import STEP, TACTICS, WALLS
-from sf.envs.rts.engine.state import NEUTRAL
 from sf.envs.rts.engine.units import ATHLETE, BARRACKS, BASE, FLAG, NAMES, RESOURCE, RUNNER, TOWER, UNITS, Unit
 from sf.envs.rts.settings import Settings
 from sf.envs.spaces.actions import ACTION_MASK
@@ -97,9 +96,9 @@ def _planes(game: str, units: tuple[Unit, ...]) -> tuple[tuple[str, ...], np.nda
     kinds = by_game[game]
     names = list(_FIRST_PLANES if game == "tower" else _FIRST_PLANES[:WALLS])
     plane_of = np.full((3, len(units)), -1, np.int64)
-    for owner, prefix in enumerate(("own_", "enemy_", "")):
-        for kind in kinds[owner]:
-            plane_of[owner, kind] = len(names)
-            names.append(prefix + units[kind].name)
-    assert owner == NEUTRAL
+    shown = [(owner, kind) for owner in range(3) for kind in kinds[owner]]
+    shown.sort(key=lambda owned: owned[1] >= len(UNITS))  # units of one's own come last, where surgery expects new planes
+    for owner, kind in shown:
+        plane_of[owner, kind] = len(names)
+        names.append(("own_", "enemy_", "")[owner] + units[kind].name)
     return tuple(names), plane_of
