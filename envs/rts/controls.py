@@ -97,8 +97,8 @@ def _planes(game: str, units: tuple[Unit, ...]) -> tuple[tuple[str, ...], np.nda
     names = list(_FIRST_PLANES if game == "tower" else _FIRST_PLANES[:WALLS])
     plane_of = np.full((3, len(units)), -1, np.int64)
     shown = [(owner, kind) for owner in range(3) for kind in kinds[owner]]
-    shown.sort(key=lambda owned: owned[1] >= len(UNITS))  # units of one's own come last, where surgery expects new planes
-    for owner, kind in shown:
+    # Units of one's own come last: surgery adds planes at the end.
+    for owner, kind in sorted(shown, key=lambda owned: owned[1] >= len(UNITS)):
         plane_of[owner, kind] = len(names)
         names.append(("own_", "enemy_", "")[owner] + units[kind].name)
     return tuple(names), plane_of
