@@ -10,6 +10,7 @@ from pathlib import Path
 import tyro
 
 from sf.config import Config
+from sf.config.trust import named_code, remember_code
 from sf.envs.field_types import require
 from sf.storage.run_dir import NOT_SAVED, RunDir
 from sf.tools.commands import cli
@@ -101,6 +102,7 @@ def _run(flags: SurgeryFlags) -> None:
     ]
     new_run.write(source, flags.out, requests, print, flags.dry_run)
     if not flags.dry_run:
+        remember_code(named_code(config.flat()))  # sf-train goes on with what this command was told to run
         print(f"run:    {flags.out}")
 
 
