@@ -10,6 +10,7 @@ from unittest import mock
 import pytest
 from runs import train_here
 
+from sf.config.trust import known_code, named_code
 from sf.evaluation.play.named_checkpoint import find_checkpoint
 from sf.storage.run_dir import RunDir
 from sf.tools.commands.surgery import main
@@ -49,6 +50,7 @@ def test_a_run_goes_on_after_surgery_with_all_that_it_knew(before):
     status, said = surgery(str(before.path), "--out", str(out.path), *WIDER)
     assert status == 0, said
     assert "does what it did before" in said
+    assert set(named_code(out.saved_flags())) <= known_code()
     saved, operated = (find_checkpoint(run.path)[1].state for run in (before, out))
     assert operated["env_steps"] == saved["env_steps"]
     assert operated["updater"]["version"] == saved["updater"]["version"]
