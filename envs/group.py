@@ -218,6 +218,10 @@ class ForwardModel(Protocol):
         """Returns [M] float32 what player 0 wins from there on if all choose at random, one game each."""
         ...
 
+    def action_name(self, game: int, place: int, action: int) -> str:
+        """Returns what an action at a position, or an outcome of chance there, is called."""
+        ...
+
 
 class SearchableGroup(EnvGroup, Protocol):
     """A group whose games a search can play on."""

@@ -22,6 +22,7 @@ from sf.envs.errors import UsageError, env_exceptions, summary
 from sf.envs.group import CHANCE, OVER, ObsRows, Positions
 from sf.envs.groups import calls
 from sf.envs.remarks import handed_to
+from sf.envs.spaces.action_names import action_names
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.observations import ObsWriter, obs_arrays
 from sf.envs.wrappers.layers import objects
@@ -139,6 +140,13 @@ class CopyingModel:
             self._write(position.obs)
             for key, rows in obs.items():
                 rows[row][...] = self._rows[key][0]
+
+    def action_name(self, game: int, place: int, action: int) -> str:
+        position = self._positions[game][place]
+        if isinstance(position, _Chance):
+            return f"chance {action}"
+        names = action_names(position.env, position.env.action_space)
+        return names[0][action] if names else str(action + self._start)
 
     def play_out(self, games: Sequence[int], places: Sequence[int]) -> np.ndarray:
         """Plays `MOST_STEPS` decisions at most."""

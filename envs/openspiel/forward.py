@@ -107,6 +107,10 @@ class OpenSpielModel:
             if indices is not None:
                 indices[row][...] = self._indices[mover]
 
+    def action_name(self, game: int, place: int, action: int) -> str:
+        name: str = self._states[game][place].action_to_string(action)
+        return name
+
     def play_out(self, games: Sequence[int], places: Sequence[int]) -> np.ndarray:
         won = []
         for game, place in zip(games, places, strict=True):

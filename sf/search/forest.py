@@ -34,6 +34,7 @@ _FUNCTIONS = {  # what they take, and whether they return a number
     "forest_evaluate": ("pipppip", False),
     "forest_disturb": ("pipf", False),
     "forest_read": ("pippppppp", True),
+    "forest_line": ("piippi", True),
     "forest_mover": ("pi", True),
     "forest_num_nodes": ("pi", True),
     "forest_num_edges": ("pi", True),
@@ -186,6 +187,13 @@ class Forest:
         parts = action, visits, value, weight, score, certain
         self._call("read", game, *(_at(part) for part in parts), ctypes.addressof(root_value))
         return Root(*parts, root_value.value)
+
+    def line(self, game: int, action: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the moves, up to `most`, that are expected after an action at the root, itself the first: the nodes
+        where they are made, and the actions, both [K] int32."""
+        nodes, actions = np.empty((2, most), np.int32)
+        num = self._call("line", game, action, _at(nodes), _at(actions), most)
+        return nodes[:num], actions[:num]
 
     def descend(self, game: int, action: int) -> np.ndarray:
         """Make what follows on an action the root, and forget the rest.

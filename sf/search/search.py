@@ -16,6 +16,7 @@ from sf.envs.group import ForwardModel
 from sf.search.forest import Forest, Leaves, Root, SearchRules
 
 GUMBEL, PUCT = "gumbel", "puct"
+_LONGEST_LINE = 6  # moves that are shown
 _LARGEST_BATCH_SHARE = 8  # of the simulations of a move, this part at most is on its way at once
 
 
@@ -25,6 +26,7 @@ class SearchSettings:
 
     root: `GUMBEL` or `PUCT`. playout_share: of the value of a leaf, what random play from there is counted as; the rest
     is the network's. discount: of the policy. batch: of leaves that is worth waiting for, from all games together.
+    prior_temperature: divides the policy's logits, so that above 1 the search also tries what the policy hardly would.
     """
 
     num_simulations: int
@@ -32,6 +34,7 @@ class SearchSettings:
     playout_share: float = 0.0
     discount: float = 1.0
     batch: int = 16
+    prior_temperature: float = 1.0
 
     def rules(self, model: ForwardModel) -> SearchRules:
         return SearchRules(
@@ -101,7 +104,7 @@ class Search:
         if share > 0.0:
             by_chance = self.model.play_out(asked.game.tolist(), asked.node.tolist())
             values = (1.0 - share) * values + share * np.where(asked.mover == 1, -by_chance, by_chance)
-        self._forest.evaluate(asked.game, asked.node, logits, values)
+        self._forest.evaluate(asked.game, asked.node, logits / self._settings.prior_temperature, values)
         for game in asked.game[asked.node == 0].tolist():
             self._is_known[game] = True
             self._forest.order(game, self._settings.num_simulations)
@@ -123,6 +126,15 @@ class Search:
 
     def read(self, game: int) -> Root:
         return self._forest.read(game)
+
+    def line(self, game: int, action: int) -> list[str]:
+        """Returns the moves that are expected after an action at the root, itself the first, by their names."""
+        nodes, actions = self._forest.line(game, action, _LONGEST_LINE)
+        return [self.model.action_name(game, *each) for each in zip(nodes.tolist(), actions.tolist(), strict=True)]
+
+    def names(self, game: int, actions: Sequence[int]) -> list[str]:
+        """Returns the names of actions at the root."""
+        return [self.model.action_name(game, 0, action) for action in actions]
 
     def descend(self, game: int, action: int) -> None:
         """A move was made in a game: go on with what is known behind it, if the rules of the root allow that."""

@@ -505,6 +505,24 @@ int64_t forest_read(
   return root.num_edges;
 }
 
+// The moves that follow if an action is taken at the root and then always what was tried most: nodes and actions [most],
+// each node with the action that is taken there. Returns how many they are.
+int64_t forest_line(
+    const Forest* forest, int64_t game, int64_t action, int32_t* nodes, int32_t* actions, int64_t most) {
+  const std::vector<Node>& all = forest->trees[game].nodes;
+  int32_t node = 0;
+  int64_t num = 0;
+  while (num < most) {
+    int32_t next = -1, visits = 0;
+    for (int32_t c = all[node].first_child; c >= 0; c = all[c].next_sibling)
+      if (num == 0 ? all[c].action == action : all[c].visits > visits) next = c, visits = all[c].visits;
+    if (next < 0) break;
+    nodes[num] = node, actions[num++] = all[next].action;
+    node = next;
+  }
+  return num;
+}
+
 int64_t forest_mover(const Forest* forest, int64_t game) { return forest->trees[game].nodes[0].mover; }
 int64_t forest_num_nodes(const Forest* forest, int64_t game) { return forest->trees[game].nodes.size(); }
 int64_t forest_num_edges(const Forest* forest, int64_t game) { return forest->trees[game].nodes[0].num_edges; }

@@ -71,6 +71,9 @@ class RandomGames:
     def play_out(self, games, places):
         raise NotImplementedError
 
+    def action_name(self, game, place, action):
+        return str(action)
+
 
 def searched(search, model, games):
     """Searches to the end, with evaluations of `model`."""

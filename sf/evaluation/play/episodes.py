@@ -18,7 +18,7 @@ from sf.envs.groups.match_ends import MatchEnds
 from sf.envs.spaces.actions import ActionSpec
 from sf.envs.spaces.observations import obs_arrays
 from sf.evaluation.play.own_rows import actors_in
-from sf.evaluation.play.player import Player
+from sf.evaluation.play.player import Player, ThinkingActors, Thought
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,7 @@ class Play:
         self.match_idx = np.asarray(env_idxs)
         self._position = np.repeat(np.arange(len(env_idxs)), num_agents)  # [N] of the actor's environment in the group
         self._policy = np.zeros(n, np.int32)  # [N]
+        self._acted_in = self.match_idx[self._position]  # [N] the match of each actor's last action
         self._ends = MatchEnds(n, num_agents)
         self._result = StepResult.empty(n)
         self.value = np.zeros(n, np.float32)
@@ -139,8 +140,18 @@ class Play:
         """
         return self._ends.in_episode | self._ends.first
 
+    def thoughts(self) -> list[tuple[int, int, Thought]]:
+        """Returns what is behind the last moves of players that search: for each move the match, the player, and why it
+        was made. Call it before the match goes on."""
+        found = []
+        for policy_idx, actors in enumerate(self._actors):
+            if isinstance(actors, ThinkingActors):
+                found += [(int(self._acted_in[n]), policy_idx, why) for n, why in sorted(actors.thoughts().items())]
+        return found
+
     def step(self) -> list[Played]:
         """One step of every environment. Returns the episodes that ended with it, of matches that count."""
+        self._acted_in = self.match_idx[self._position]
         for policy_idx in np.unique(self._policy):
             who = np.flatnonzero(self._policy == policy_idx)
             actions = self._actors[policy_idx].act(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from sf.envs.errors import UsageError
 from sf.envs.group import EnvGroup
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec
+from sf.search.forest import Root
 
 Choose = Callable[[int, np.ndarray | None], Sequence[int]]
 Obs = Mapping[str, np.ndarray]
@@ -33,6 +35,24 @@ class Actors(Protocol):
         first: [M] bool, whether an episode begins. who: [M] positions of the actors; None: all of them. deterministic:
         take the most probable action, where the player has probabilities.
         """
+        ...
+
+
+@dataclass(frozen=True)
+class Thought:
+    """Says why an actor has moved: what its search knows of its choices, their names, and the moves that it expects."""
+
+    root: Root
+    names: list[str]
+    line: list[str]
+
+
+@runtime_checkable
+class ThinkingActors(Actors, Protocol):
+    """Actors that can say why they have moved."""
+
+    def thoughts(self) -> dict[int, Thought]:
+        """Returns, by actor, what is behind the moves of the last call of `act`."""
         ...
 
 

@@ -19,7 +19,7 @@ from sf.evaluation.pictures.stage import Projector, Screen
 from sf.evaluation.pictures.video import without_window
 from sf.tools.commands import cli
 from sf.tools.commands.policy_flags import SearchFlags
-from sf.tools.commands.watched_episodes import GentleInterrupt, say_episode, say_summary, short_names
+from sf.tools.commands.watched_episodes import GentleInterrupt, say_episode, say_summary, say_thoughts, short_names
 
 if TYPE_CHECKING:
     from sf.envs import RenderedGroup
@@ -39,6 +39,10 @@ class EnjoyFlags(SearchFlags):
     run: tyro.conf.Positional[Path]
     """A run directory, such as train_dir/doom_basic, a checkpoint, the folder of a policy, hf:USER/NAME, or zoo/NAME
     (docs/enjoy.md lists the zoo)."""
+
+    show_search: bool = False
+    """Print, for each move of a player that searches, the value of the position, the moves that it expects, and the
+    visits and values of its choices."""
 
     policy: int | None = None
     """Number of the policy to watch, in a run with several. Default: all of them, in turn."""
@@ -164,6 +168,8 @@ def _play(
     while goes_on and not play.is_done and not interrupt.number:
         played = play.step()
         all_played += played
+        if flags.show_search:
+            say_thoughts(play, list(players))
         for episode in played:
             say_episode(episode, list(players), group.spec.num_agents)
         for panels in stage.step(group.pictures(), group.returns(), play.value, played, play.match_idx):

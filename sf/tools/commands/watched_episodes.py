@@ -12,7 +12,9 @@ import numpy as np
 from sf.metrics.readable import number, up_to
 
 if TYPE_CHECKING:
-    from sf.evaluation.play.episodes import Played
+    from sf.evaluation.play.episodes import Play, Played
+
+_MOST_CHOICES = 5  # of a search that are shown
 
 
 class GentleInterrupt:
@@ -55,6 +57,22 @@ def say_episode(episode: Played, names: Sequence[str], num_agents: int) -> None:
     who = f" ({names[episode.policy_idx]})" if len(names) > 1 else ""
     stats = "".join(f", {name} {value:g}" for name, value in episode.stats.items())
     print(f"{what}{who}: return {number(episode.episode_return)}, {episode.num_steps} steps{stats}", flush=True)
+
+
+def say_thoughts(play: Play, names: Sequence[str]) -> None:
+    """Print what the players that search have found in the step that was just taken: the value of the position, the
+    moves that they expect, and the choices by their visits."""
+    for match_idx, policy_idx, thought in play.thoughts():
+        root = thought.root
+        tried = sorted(range(len(root.action)), key=lambda k: -root.visits[k])[:_MOST_CHOICES]
+        choices = ", ".join(
+            f"{thought.names[k]} {root.visits[k]} ({number(float(root.value[k]))})" for k in tried if root.visits[k]
+        )
+        print(
+            f"match {match_idx + 1} ({names[policy_idx]}): value {number(float(root.root_value))}, "
+            f"{' '.join(thought.line)}; visits and values: {choices}",
+            flush=True,
+        )
 
 
 def say_summary(played: Sequence[Played], names: Sequence[str], time_limit: int | None) -> None:

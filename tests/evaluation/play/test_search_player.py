@@ -9,6 +9,7 @@ from sf import envs  # noqa: E402
 from sf.envs import EnvOptions, UsageError  # noqa: E402
 from sf.evaluation.play.contestants import find_contest  # noqa: E402
 from sf.evaluation.play.episodes import Play, make_lineups  # noqa: E402
+from sf.evaluation.play.games.search_player import best_move  # noqa: E402
 from sf.evaluation.play.opponents import Opponent  # noqa: E402
 from sf.evaluation.play.torch_policy import TorchPolicy  # noqa: E402
 
@@ -52,6 +53,24 @@ def test_a_policy_that_searches_wins_against_itself_alone():
     contest = find_contest("zoo/connect_four", ("zoo/connect_four",), "latest", None).searching(32, "gumbel")
     (_, searching), (name, alone) = contest.players.items()
     assert score("openspiel:connect_four", [searching.player(), TorchPolicy(alone, name)]) >= 0.4
+
+
+def test_a_search_says_which_moves_it_expects_and_what_it_has_tried():
+    group = envs.make_group("openspiel:connect_four", 1, EnvOptions(), seed=1, first_env_idx=0)
+    players = [opponent(name, "openspiel:connect_four").player() for name in ("search:64", "random")]
+    going = Play(group, players, np.array([[0, 1]]), range(1), 1, 1, False)
+    num_thoughts = 0
+    while not going.is_done:
+        state = group.game(0).clone()
+        going.step()
+        for match_idx, policy_idx, thought in going.thoughts():
+            assert (match_idx, policy_idx) == (0, 0)
+            assert thought.names == [state.action_to_string(move) for move in thought.root.action.tolist()]
+            assert thought.line[0] == state.action_to_string(best_move(thought.root))
+            for name in thought.line:
+                state.apply_action(state.string_to_action(name))  # raises where it is not legal
+            num_thoughts += 1
+    assert num_thoughts >= 4
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.observations import obs_arrays
 from sf.evaluation.play.games.searched_games import Games, GamesOfGroup
 from sf.evaluation.play.named_checkpoint import find_trusted
-from sf.evaluation.play.player import Actions, Obs
+from sf.evaluation.play.player import Actions, Obs, Thought
 from sf.evaluation.play.torch_policy import TorchPolicy
 from sf.search.search import PUCT, Asked, Root, Search, SearchSettings
 from sf.storage import checkpoint
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sf.evaluation.play.games.followed_games import FollowedGame
 
 MOST_SIMULATIONS = 1_000_000
+_TEMPERATURE_OF_PPO = 5.0  # PPO leaves hardly any probability to a second choice, which a search has to try
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,13 @@ class SearchPlayer:
             _require_copies(name, env_id, spec)
             shown = frozenset(spec.obs_space)
         self._policy: TorchPolicy | None = None
-        discount = 1.0
+        self._settings = SearchSettings(SearchName.of(name).num_simulations, root, float(policy is None))
         if policy is not None:
             self._policy = TorchPolicy(checkpoint.decode(policy), name)
             _require_judge(self._policy, name, shown, spec)
-            discount = self._policy.config.learner.gamma
-        num_simulations = SearchName.of(name).num_simulations
-        self._settings = SearchSettings(num_simulations, root, float(policy is None), discount)
+            learner = self._policy.config.learner
+            temperature = 1.0 if learner.algorithm == "search" else _TEMPERATURE_OF_PPO
+            self._settings = dataclasses.replace(self._settings, discount=learner.gamma, prior_temperature=temperature)
 
     def actors(self, num_actors: int, seed: int) -> SearchActors:
         """Raises UsageError where it needs the environments themselves."""
@@ -122,6 +123,14 @@ class SearchActors:
         self._search = Search(games.model, settings, num_actors)
         self._policy = policy
         self._rng = np.random.default_rng(seed)
+        self._moved: dict[int, tuple[Root, int]] = {}  # by actor: what the last call of `act` has found, and the move
+
+    def thoughts(self) -> dict[int, Thought]:
+        """Returns, by actor, what is behind the moves of the last call of `act`."""
+        return {
+            n: Thought(root, self._search.names(n, root.action.tolist()), self._search.line(n, move))
+            for n, (root, move) in self._moved.items()
+        }
 
     def act(self, obs: Obs, first: np.ndarray, who: np.ndarray | None = None, deterministic: bool = False) -> Actions:
         actors = np.arange(len(first)) if who is None else who
@@ -140,12 +149,14 @@ class SearchActors:
                 continue
             self._games.take_up(self._search, n, state)
             searched[n] = row
+        self._moved = {}
         if searched:
             self._look_ahead(list(searched))
         for n, row in searched.items():
             root = self._search.read(n)
             discrete[row] = move = best_move(root)
             values[row] = root.root_value
+            self._moved[n] = root, move
             self._games.played(n, move)
         return Actions(discrete, np.zeros((len(actors), 0), np.float32), values)
 

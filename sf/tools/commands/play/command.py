@@ -51,6 +51,10 @@ class PlayFlags(PolicyFlags):
     agent: int | None = None
     """Which agent of a match you are, from 1. Default: each in turn."""
 
+    show_search: bool = False
+    """Print, for each move of an opponent that searches, the value of the position, the moves that it expects, and the
+    visits and values of its choices."""
+
     episodes: int = 3
     """Number of episodes, or of matches."""
 

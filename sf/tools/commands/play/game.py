@@ -28,7 +28,7 @@ from sf.storage.zoo.places import is_policy
 from sf.tools.commands.play.console import Console
 from sf.tools.commands.play.controls import Controls, WindowClosedError
 from sf.tools.commands.play.keys import Keyboard
-from sf.tools.commands.watched_episodes import GentleInterrupt, say_episode, short_names
+from sf.tools.commands.watched_episodes import GentleInterrupt, say_episode, say_thoughts, short_names
 
 if TYPE_CHECKING:
     from sf.evaluation.play.contestants import Contestant
@@ -177,6 +177,8 @@ def play(
                 controls.begin()
                 begins = False
             ended = episodes.step()
+            if flags.show_search:
+                say_thoughts(episodes, game.names)
             begun_anew = episodes.pop_begun_anew()
             played = [each for each in played if each.match_idx not in begun_anew] + ended
             for episode in ended:
