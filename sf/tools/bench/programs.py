@@ -22,13 +22,18 @@ from sf.system.native import kernels
 _LOOKS_EVERY_S = 0.1
 
 
+def are_made(plan: Plan) -> bool:
+    """Returns whether a run has programs: an asynchronous one on a CPU that has a compiler."""
+    is_compiled = plan.device == gpu.HOST and plan.config.sampler.async_rl and plan.config.model.compile is not False
+    return is_compiled and kernels.why_not() is None
+
+
 def make_programs(plan: Plan) -> None:
     """Make those that are not there yet, which takes half a minute of a core each.
 
     Tells the user before that takes its time, and when a program is there or cannot be made.
     """
-    is_compiled = plan.device == gpu.HOST and plan.config.sampler.async_rl and plan.config.model.compile is not False
-    if not is_compiled or kernels.why_not() is not None:
+    if not are_made(plan):
         return
     beside = [each for each in (_policys_step(plan), _learners_step(plan)) if each is not None]
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from sf.tools.report.outputs import require_outputs, write_json
 _DESCRIPTION = """\
 Test within a minute what training relies on: versions, shared memory, pipes, disk, Doom, Atari, and each GPU.
 Each line begins with ok, FAILS, note (worth knowing, but no obstacle) or skipped. The status is 1 if anything FAILS.
-With --env or --config that run is tested, too: its environment is made, and its network and memory are counted.
+With --env or --config that run is tested, too: its environment is made, and its network and memory are counted. On a
+CPU its networks are compiled, which takes a minute or two more, so that the first run begins with them.
 
   sf-train --check
   sf-train --check --num_workers 36 --train_dir /scratch/me
@@ -56,7 +57,7 @@ def main(defaults: Mapping[str, Any] | None = None) -> None:
         outcomes = []
         named = {*(defaults or {}), *cli.early_flags(args)}
         names_a_run = not named.isdisjoint(("env", "config"))
-        for outcome in check(PROBES, needs_of(flags.config, names_a_run)):
+        for outcome in check(PROBES, needs_of(flags.config, names_a_run), _announce):
             outcomes.append(outcome)
             print(line(outcome), flush=True)
         failed = [outcome.name for outcome in outcomes if outcome.status == "FAILS"]
@@ -86,19 +87,30 @@ def needs_of(config: Config, names_a_run: bool = False) -> Needs:
     )
 
 
-def check(probes: Sequence[Probe], needs: Needs) -> Iterator[Outcome]:
-    """The outcomes, each as soon as it is known. Each GPU has an outcome of its own; all GPUs are tried at once."""
+def check(
+    probes: Sequence[Probe], needs: Needs, announce: Callable[[Probe], None] = lambda probe: None
+) -> Iterator[Outcome]:
+    """The outcomes, each as soon as it is known. Each GPU has an outcome of its own; all GPUs are tried at once.
+
+    announce: is called with each probe that needs no GPU, before it is tried.
+    """
     devices = _gpus(needs)
     for probe in probes:
         if probe.of_run and needs.config is None:
             yield Outcome(probe.name, "skipped", "no --env, so no environment, network or sizes of a run were tried")
         elif not probe.on_gpu:
+            announce(probe)
             yield from _outcomes(probe, {probe.name: needs})
         elif not devices:
             yield Outcome(probe.name, "skipped", "no GPU")
         else:
             names = {probe.name if len(devices) == 1 else f"{probe.name} ({device})": device for device in devices}
             yield from _outcomes(probe, names)
+
+
+def _announce(probe: Probe) -> None:
+    if probe.takes:
+        print(f"{'...':9}{probe.name}: {probe.takes}", flush=True)
 
 
 def line(outcome: Outcome) -> str:

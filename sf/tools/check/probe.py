@@ -49,6 +49,7 @@ class Probe:
     with_torch: bool = False
     partners: tuple[str, ...] = ()
     limit_s: float = 30.0
+    takes: str = ""  # how long, if it is worth saying before
 
 
 class ProbeError(Exception):
@@ -128,6 +129,16 @@ PROBES = (
         of_run=True,
         with_torch=True,
         limit_s=120.0,
+    ),
+    Probe(
+        "compiled networks",
+        "sf.tools.check.programs:compiled",
+        "nothing: the run is only slower",
+        matters=False,
+        of_run=True,
+        with_torch=True,
+        limit_s=600.0,
+        takes="half a minute of a core or more for each",
     ),
     Probe(
         "GPU",

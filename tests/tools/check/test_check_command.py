@@ -8,10 +8,12 @@ import gymnasium
 import pytest
 import warm
 
+from sf.run.startup.starting_flags import make_config
+from sf.system.messages import say
 from sf.system.processes.fork_servers import ForkServer
-from sf.tools.check import command, isolated
-from sf.tools.check.command import check, main
-from sf.tools.check.probe import PROBES, Outcome, Probe
+from sf.tools.check import command, isolated, programs
+from sf.tools.check.command import check, main, needs_of
+from sf.tools.check.probe import PROBES, Outcome, Probe, ProbeError
 
 
 def test_every_row_names_functions_that_exist_and_says_what_to_do():
@@ -84,7 +86,7 @@ def test_a_wrong_flag_ends_with_2(words, sentence, status_of, capsys):
 
 def checked(monkeypatch, capsys, *words, defaults=None):
     """The status and the output of the command, which tries the run alone."""
-    monkeypatch.setattr(command, "PROBES", [probe for probe in PROBES if probe.of_run])
+    monkeypatch.setattr(command, "PROBES", [probe for probe in PROBES if probe.name == "run"])
     monkeypatch.setattr(command.os, "_exit", sys.exit)
     monkeypatch.setattr(sys, "argv", ["sf-train", "--check", "--device", "cpu", *words])
     with pytest.raises(SystemExit) as end:
@@ -109,3 +111,14 @@ def test_a_run_that_is_named_is_planned_and_one_that_cannot_begin_is_no_success(
     assert found == status, said
     assert sentence in said
     assert ("1 of 1 fail: run" in said) == (status == 1)
+
+
+def test_the_programs_of_a_run_are_made_and_one_that_cannot_be_is_a_note(monkeypatch):
+    def make_programs(plan):
+        say("the policy's step is not compiled (no room)" if plan.config.run.env == "toy_bandit" else "it is there")
+
+    monkeypatch.setattr(programs, "make_programs", make_programs)
+    with pytest.raises(ProbeError, match="no room"):
+        programs.compiled(needs_of(make_config(env="toy_bandit", device="cpu"), True))
+    assert "begin with them" in programs.compiled(needs_of(make_config(env="CartPole-v1", device="cpu"), True))
+    assert "none" in programs.compiled(needs_of(make_config(env="CartPole-v1", device="cpu", async_rl=False), True))
