@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sf.evaluation.play.games.followed_games import FollowedGame
 
 MOST_SIMULATIONS = 1_000_000
-_TEMPERATURE_OF_PPO = 5.0  # PPO leaves hardly any probability to a second choice, which a search has to try
+_TEMPERATURE_OF_PPO = 3.0  # PPO leaves hardly any probability to a second choice, which a search has to try
 
 
 @dataclass(frozen=True)
@@ -85,13 +85,10 @@ class SearchPlayer:
             _require_copies(name, env_id, spec)
             shown = frozenset(spec.obs_space)
         self._policy: TorchPolicy | None = None
-        self._settings = SearchSettings(SearchName.of(name).num_simulations, root, float(policy is None))
         if policy is not None:
             self._policy = TorchPolicy(checkpoint.decode(policy), name)
             _require_judge(self._policy, name, shown, spec)
-            learner = self._policy.config.learner
-            temperature = 1.0 if learner.algorithm == "search" else _TEMPERATURE_OF_PPO
-            self._settings = dataclasses.replace(self._settings, discount=learner.gamma, prior_temperature=temperature)
+        self._settings = settings_for(self._policy, SearchName.of(name).num_simulations, root)
 
     def actors(self, num_actors: int, seed: int) -> SearchActors:
         """Raises UsageError where it needs the environments themselves."""
@@ -176,6 +173,15 @@ class SearchActors:
         obs = obs_arrays(self._policy.flat_obs_space, num)
         self._games.model.show(asked.game.tolist(), asked.node.tolist(), {key: list(rows) for key, rows in obs.items()})
         return self._policy.judged(obs)
+
+
+def settings_for(policy: TorchPolicy | None, num_simulations: int, root: str, batch: int = 16) -> SearchSettings:
+    """Returns the settings of a search that a policy guides, or random play (None)."""
+    if policy is None:
+        return SearchSettings(num_simulations, root, playout_share=1.0, batch=batch)
+    learner = policy.config.learner
+    temperature = 1.0 if learner.algorithm == "search" else _TEMPERATURE_OF_PPO
+    return SearchSettings(num_simulations, root, discount=learner.gamma, batch=batch, prior_temperature=temperature)
 
 
 def best_move(root: Root) -> int:
