@@ -49,7 +49,7 @@ def randomized(model: torch.nn.Module) -> torch.nn.Module:
     ids=["plain", "layer_norm", "symlog"],
 )
 @pytest.mark.parametrize("share_critic", [True, False])
-@pytest.mark.parametrize("core", ["none", "gru", "lstm"])
+@pytest.mark.parametrize("core", ["none", "gru", "lstm", "mingru"])
 def test_steps_one_by_one_give_what_an_unroll_gives(core, share_critic, flags):
     torch.manual_seed(0)
     config = small(
@@ -76,7 +76,7 @@ def test_steps_one_by_one_give_what_an_unroll_gives(core, share_critic, flags):
             state = step.state
 
 
-@pytest.mark.parametrize("core", ["gru", "lstm"])
+@pytest.mark.parametrize("core", ["gru", "lstm", "mingru"])
 def test_what_came_before_a_first_row_is_forgotten_and_what_came_after_is_not(core):
     torch.manual_seed(0)
     model = randomized(build_model(small(core=core), SPACE, SPEC))
@@ -112,7 +112,7 @@ def test_a_separate_critic_shares_nothing_with_the_actor():
     assert all(parameter.grad is not None for parameter in model.trunk.critic.parameters())
 
 
-@pytest.mark.parametrize("core", ["none", "gru", "lstm"])
+@pytest.mark.parametrize("core", ["none", "gru", "lstm", "mingru"])
 def test_mixed_precision_gives_float32_heads_and_gradients_close_to_those_of_float32(core):
     torch.manual_seed(0)
     model = randomized(build_model(small(core=core), SPACE, SPEC))

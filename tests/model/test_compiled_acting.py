@@ -39,6 +39,7 @@ MIXED = gym.spaces.Tuple((gym.spaces.Discrete(3), gym.spaces.Discrete(2), gym.sp
 VECTORS = "vectors"
 IMAGES = "images, a recurrent core and mixed actions"
 KINDS = "agents of two kinds, which have other choices and numbers"
+GATED = "a core whose gates depend on the input alone"
 APART = "an LSTM with layer norms, and a critic of its own that predicts logarithms"
 NETWORKS = {
     VECTORS: (VECTOR, gym.spaces.Discrete(3), {"encoder_mlp_layers": (8,)}),
@@ -54,6 +55,7 @@ NETWORKS = {
         },
     ),
     KINDS: (BY_KINDS, gym.spaces.Tuple((*MIXED.spaces[:2], PartialBox(-1, 1, (2,)))), {"encoder_mlp_layers": (8,)}),
+    GATED: (VECTOR, MIXED, {"encoder_mlp_layers": (8,), "core": "mingru", "rnn_size": 8}),
     APART: (
         VECTOR,
         MIXED,

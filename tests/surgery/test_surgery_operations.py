@@ -34,6 +34,7 @@ CASES = {
     "wider layers behind convolutions": ({"obs": picture(36, 36, 1)}, TWO, {}, {"encoder_conv_mlp_layers": (12,)}),
     "a wider GRU": (VECTOR, TWO, {"core": "gru", "share_critic": False}, {"rnn_size": 12}),
     "a wider LSTM": (VECTOR, MIXED, {"core": "lstm"}, {"rnn_size": 12, "encoder_mlp_layers": (9,)}),
+    "a wider MinGRU": (VECTOR, TWO, {"core": "mingru"}, {"rnn_size": 12, "encoder_mlp_layers": (9,)}),
     "a layer behind ReLU": (VECTOR, TWO, {"nonlinearity": "relu"}, {"encoder_mlp_layers": (8, 10)}),
     "a residual layer": (
         VECTOR, TWO, {"nonlinearity": "elu"}, {"encoder_mlp_layers": (8, 8), "encoder_mlp_residual": 1},

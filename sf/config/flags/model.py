@@ -57,8 +57,9 @@ class ModelConfig:
     """Take bounded floats of rank 3, at most 10 in size and at least 3 cells a side, for the planes of a board. false:
     for vectors."""
 
-    core: Literal["none", "gru", "lstm"] = "none"
-    """Recurrent core between encoder and heads. Use one if a single observation does not show the whole state."""
+    core: Literal["none", "gru", "lstm", "mingru"] = "none"
+    """Recurrent core between encoder and heads. Use one if a single observation does not show the whole state. mingru
+    trains fastest, and decides what to keep by the observation alone. See docs/cores.md."""
 
     rnn_size: int = 512
     """Width of the recurrent state."""

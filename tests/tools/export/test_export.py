@@ -110,6 +110,7 @@ CASES = {
         {"encoder": "export_own", "core": "gru", "share_critic": False, "normalize_input": False},
     ),
     "kinds.onnx": ("kinds_env:Movers", {"initial_stddev": 0.05}),
+    "mingru.onnx": ("CartPole-v1", {"core": "mingru"}),
     "everything.onnx": ("several_inputs", {"encoder": "atari", "core": "lstm", "normalize_returns": True}),
 }
 SLOW = {"policy.onnx", "recurrent.onnx", "everything.onnx"}  # the others have their parts
