@@ -23,7 +23,8 @@ from sf.model.encoders.symbols import SymbolsEncoder
 from sf.model.encoders.vectors import MlpEncoder
 from sf.model.layers import ResidualLayer
 from sf.model.normalizers import ObsNormalizer
-from sf.model.trunk import Core, Tower
+from sf.model.recurrent.choice import Core
+from sf.model.trunk import Tower
 from sf.surgery.axes import Axis, Block
 from sf.surgery.spaces import ActionAxes
 

@@ -151,7 +151,7 @@ class GRUUnroll(torch.autograd.Function):
 
 
 class MinGRUUnroll(torch.autograd.Function):
-    """gates [T, B, 2H] with their biases, state [B, H], first [T, B] -> h [T, B, H]. One loop goes through all steps."""
+    """gates [T, B, 2H] with their biases, state [B, H], first [T, B] -> h [T, B, H]. One loop does all steps."""
 
     @staticmethod
     def forward(ctx: Any, gates: Tensor, state: Tensor, first: Tensor) -> Tensor:
