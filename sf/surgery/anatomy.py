@@ -24,6 +24,7 @@ from sf.model.encoders.vectors import MlpEncoder
 from sf.model.layers import ResidualLayer
 from sf.model.normalizers import ObsNormalizer
 from sf.model.recurrent.choice import Core
+from sf.model.recurrent.transformer import Transformer
 from sf.model.trunk import Tower
 from sf.surgery.axes import Axis, Block
 from sf.surgery.spaces import ActionAxes
@@ -183,8 +184,13 @@ class _Walk:
         return given
 
     def _core(self, name: str, role: str, core: Core, given: Axis) -> Axis:
-        kind, num_gates = type(core).__name__, core.bias_ih.shape[0] // core.out_size
+        kind = type(core).__name__
         out = (Block(f"units of {kind}", (core.out_size,)),)
+        if isinstance(core, Transformer):  # what is inside of it keeps its shape, see `require_can_be_exact`
+            self._linear(f"{name}.embed", f"{role}.{kind}.embed", given, out)
+            self.foreign(f"{name}.layers.", f"{role}.{kind}.layers.", core.layers)
+            return out
+        num_gates = core.bias_ih.shape[0] // core.out_size
         gates = (Block("gates", (num_gates, core.out_size)),)
         for own in core.state_dict():
             part, of = own.split("_")

@@ -40,6 +40,7 @@ VECTORS = "vectors"
 IMAGES = "images, a recurrent core and mixed actions"
 KINDS = "agents of two kinds, which have other choices and numbers"
 GATED = "a core whose gates depend on the input alone"
+ATTENTIVE = "a core that attends to the last steps"
 APART = "an LSTM with layer norms, and a critic of its own that predicts logarithms"
 NETWORKS = {
     VECTORS: (VECTOR, gym.spaces.Discrete(3), {"encoder_mlp_layers": (8,)}),
@@ -56,6 +57,11 @@ NETWORKS = {
     ),
     KINDS: (BY_KINDS, gym.spaces.Tuple((*MIXED.spaces[:2], PartialBox(-1, 1, (2,)))), {"encoder_mlp_layers": (8,)}),
     GATED: (VECTOR, MIXED, {"encoder_mlp_layers": (8,), "core": "mingru", "rnn_size": 8}),
+    ATTENTIVE: (
+        VECTOR,
+        MIXED,
+        {"encoder_mlp_layers": (8,), "core": "transformer", "rnn_size": 8, "attention_window": 5},
+    ),
     APART: (
         VECTOR,
         MIXED,

@@ -16,6 +16,8 @@ BY_TASK = {"normalize_returns": True, "normalize_returns_by": "task"}
 KEYS = {"obs": box(5), "more": box(3)}
 MIXED = gym.spaces.Tuple((D(3), box(2)))
 
+TRANSFORMER = {"core": "transformer", "rnn_size": 8, "attention_window": 4}
+
 # Before: spaces and flags. After: what is different of them.
 CASES = {
     "a vector with more entries": (VECTOR, TWO, {}, {"obs": {"obs": box(7)}}),
@@ -35,6 +37,8 @@ CASES = {
     "a wider GRU": (VECTOR, TWO, {"core": "gru", "share_critic": False}, {"rnn_size": 12}),
     "a wider LSTM": (VECTOR, MIXED, {"core": "lstm"}, {"rnn_size": 12, "encoder_mlp_layers": (9,)}),
     "a wider MinGRU": (VECTOR, TWO, {"core": "mingru"}, {"rnn_size": 12, "encoder_mlp_layers": (9,)}),
+    "what a transformer reads": (VECTOR, TWO, TRANSFORMER, {"obs": KEYS, "encoder_mlp_layers": (9,)}),
+    "a transformer": (VECTOR, TWO, {}, {**TRANSFORMER, "core_skip": True}),
     "a layer behind ReLU": (VECTOR, TWO, {"nonlinearity": "relu"}, {"encoder_mlp_layers": (8, 10)}),
     "a residual layer": (
         VECTOR, TWO, {"nonlinearity": "elu"}, {"encoder_mlp_layers": (8, 8), "encoder_mlp_residual": 1},
