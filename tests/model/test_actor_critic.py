@@ -69,8 +69,8 @@ def test_steps_one_by_one_give_what_an_unroll_gives(core, share_critic, flags):
             assert step.value.shape == (B,)
             assert step.state.shape == (B, model.state_size)
             assert {x.dtype for x in step} == {torch.float32}
-            # With symlog, values of 500,000 come of ones of 13: what is rounded in these grows. A step of attention adds
-            # its products in another order than a trajectory, and values are in a scale of 10.
+            # With symlog, values of 500,000 come of ones of 13: what is rounded in these grows. A step of attention
+            # adds its products in another order than a trajectory, and values are in a scale of 10.
             tolerance = 1e-4 if core == "transformer" else 1e-5
             value = model.value_norm.denormalize(out.value[t])
             torch.testing.assert_close(step.value, value, rtol=tolerance, atol=tolerance)

@@ -58,13 +58,13 @@ def slow_attention(attention, x, context, keys_of):
 @pytest.mark.parametrize("num_steps", [1, 2, 9])
 def test_attention_and_its_gradients_are_those_of_a_slow_loop(num_steps):
     torch.manual_seed(1)
-    batch, num_context = 3, WINDOW - 1
+    batch = 3
     attention = WindowAttention(H, HEADS, WINDOW).double()
     with torch.no_grad():
         attention.bias.normal_()
     x = torch.randn(num_steps, batch, H, dtype=torch.float64)
-    context = torch.randn(batch, 2, num_context, H, dtype=torch.float64)
-    first, num_known = torch.rand(num_steps, batch) < 0.3, torch.tensor([0, 1, 3])
+    context = torch.randn(batch, 2, WINDOW, H, dtype=torch.float64)
+    first, num_known = torch.rand(num_steps, batch) < 0.3, torch.tensor([0, 1, WINDOW])
 
     def keys_of(t, b):
         """Back to the beginning of the episode, or to what is known before step 0."""
@@ -78,9 +78,14 @@ def test_attention_and_its_gradients_are_those_of_a_slow_loop(num_steps):
                 break
         return found
 
+    def ours(leaf):
+        query, *own = attention.projected(leaf.transpose(0, 1))
+        keys, values = (torch.cat(both, 1) for both in zip(context.unbind(1), own, strict=True))
+        return attention(query, keys, values, visible(first, num_known, WINDOW)).transpose(0, 1)
+
     weights, results = torch.randn_like(x), []
     for way in (
-        lambda leaf: attention(leaf, context, visible(first, num_known, num_context))[0],
+        ours,
         lambda leaf: slow_attention(attention, leaf, context, keys_of),
     ):
         attention.zero_grad()
@@ -89,10 +94,10 @@ def test_attention_and_its_gradients_are_those_of_a_slow_loop(num_steps):
         (out * weights).sum().backward()
         named = {name: parameter.grad.clone() for name, parameter in attention.named_parameters()}
         results.append({"out": out.detach(), "x": leaf.grad} | named)
-    ours, slow = results
+    found, slow = results
     for name, expected in slow.items():
-        assert ours[name].shape == expected.shape
-        torch.testing.assert_close(ours[name], expected, msg=lambda m, name=name: f"{name}: {m}")
+        assert found[name].shape == expected.shape
+        torch.testing.assert_close(found[name], expected, msg=lambda m, name=name: f"{name}: {m}")
 
 
 @pytest.mark.parametrize("resets", [0.0, 0.2, 0.6])

@@ -184,3 +184,10 @@ def test_a_picture_that_is_padded_and_grows_is_inexact():
 def test_flags_that_leave_no_exact_way_are_refused_with_those_that_do(flags, remedy):
     with pytest.raises(UsageError, match=remedy):
         operate(patient(VECTOR, TWO), VECTOR, TWO, **flags)
+
+
+@pytest.mark.parametrize("changed", [{"rnn_size": 12}, {"core_layers": 3}, {"core_heads": 2}, {"attention_window": 5}])
+def test_a_transformer_of_another_size_is_refused(changed):
+    ((name, size),) = changed.items()
+    with pytest.raises(UsageError, match=f"{name} is {size}, and was .* so leave {name} as it was"):
+        operate(patient(VECTOR, TWO, **TRANSFORMER), VECTOR, TWO, **changed)

@@ -1,7 +1,7 @@
 """Attention of each step of a trajectory to the steps before it, in a window that ends where its episode begins.
 
-The keys of a trajectory's T steps stand behind those of its context, the C steps before it: key c < C is that of step
-c - C, and key C + s that of step s. A window of W steps has the step itself and the C = W - 1 before it.
+The last T of K keys are those of the steps themselves, and the others those of the steps before them, the latest last.
+A window of W steps has the step itself and the W - 1 before it.
 """
 
 from __future__ import annotations
@@ -13,26 +13,29 @@ from torch import Tensor, nn
 from sf.model.layers import compute_dtype, orthogonal
 
 
-def visible(first: Tensor, num_known: Tensor, num_context: int) -> Tensor:
-    """Returns which keys each step may see, [B, T, C + T] bool.
+def visible(first: Tensor, num_known: Tensor, window: int) -> Tensor:
+    """Returns which of W + T keys each step may see, [B, T, W + T] bool.
 
-    first: [T, B], where an episode begins; num_known: [B], how many of the C context steps, the latest ones, belong to
-    the episode that is under way before step 0.
+    first: [T, B], where an episode begins; num_known: [B], how many of the W steps before step 0, the latest ones,
+    belong to the episode that is under way there.
     """
-    context = torch.arange(num_context, device=first.device)
     episode = first.cumsum(0).t()  # [B, T], counted from the one that is under way
-    is_known = context >= num_context - num_known.unsqueeze(-1)  # [B, C]
-    # A key of the context that is not known belongs to no episode.
-    of_keys = torch.cat((torch.where(is_known, 0, -1), episode), dim=1)  # [B, C + T]
-    distance = distances(len(first), num_context, first.device)
-    is_near = (distance >= 0) & (distance <= num_context)  # [T, C + T]
+    is_known = known(num_known, window)
+    of_keys = torch.cat((torch.where(is_known, 0, -1), episode), dim=1)  # [B, W + T]; -1: of none
+    distance = distances(len(first), window + len(first), first.device)
+    is_near = (distance >= 0) & (distance < window)  # [T, W + T]
     return is_near & (of_keys.unsqueeze(1) == episode.unsqueeze(2))
 
 
-def distances(num_steps: int, num_context: int, device: torch.device) -> Tensor:
-    """Returns how many steps each key is before each step, [T, C + T]; negative after it."""
-    steps = torch.arange(num_steps, device=device).unsqueeze(1) + num_context
-    return steps - torch.arange(num_context + num_steps, device=device)
+def known(num_known: Tensor, window: int) -> Tensor:
+    """Returns which of W steps are the `num_known` [B] last ones, [B, W] bool."""
+    return torch.arange(window, device=num_known.device) >= window - num_known.unsqueeze(-1)
+
+
+def distances(num_steps: int, num_keys: int, device: torch.device) -> Tensor:
+    """Returns how many steps each key is before each step, [T, K]; negative after it."""
+    steps = torch.arange(num_keys - num_steps, num_keys, device=device)
+    return steps.unsqueeze(1) - torch.arange(num_keys, device=device)
 
 
 class WindowAttention(nn.Module):
@@ -45,24 +48,22 @@ class WindowAttention(nn.Module):
     def __init__(self, width: int, num_heads: int, window: int) -> None:
         super().__init__()
         self._num_heads = num_heads
-        self.project = orthogonal(nn.Linear(width, 3 * width), 1.0)  # query, key and value
+        self.project = orthogonal(nn.Linear(width, 3 * width), 1.0)
         self.out = orthogonal(nn.Linear(width, width), 1.0)
         self.bias = nn.Parameter(torch.zeros(num_heads, window))
 
-    def forward(self, x: Tensor, context: Tensor, is_visible: Tensor) -> tuple[Tensor, Tensor]:
-        """x [T, B, D], context [B, 2, C, D], is_visible [B, T, C + T] -> output [T, B, D], keys and values [B, 2, T, D].
+    def projected(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """[B, T, D] -> queries, keys and values, each [B, T, D]."""
+        query, key, value = self.project(x).chunk(3, dim=-1)
+        return query, key, value
 
-        context: the keys and values of the steps before; no gradient flows into it.
-        """
-        (num_steps, _, width), num_context = x.shape, context.shape[2]
-        query, key, value = self.project(x).transpose(0, 1).split(width, dim=-1)  # [B, T, D] each
-        own = torch.stack((key, value), dim=1)  # [B, 2, T, D]
-        keys, values = torch.cat((context.to(own.dtype), own), dim=2).unbind(1)  # [B, C + T, D] each
-        distance = distances(num_steps, num_context, x.device).clamp(0, num_context)
-        bias = self.bias.to(own.dtype)[:, distance].masked_fill(~is_visible.unsqueeze(1), -torch.inf)
+    def forward(self, query: Tensor, keys: Tensor, values: Tensor, is_visible: Tensor) -> Tensor:
+        """query [B, T, D], keys and values [B, K, D] of the same dtype, is_visible [B, T, K] -> [B, T, D]."""
+        distance = distances(query.shape[1], keys.shape[1], query.device).clamp(0, self.bias.shape[1] - 1)
+        bias = self.bias.to(query.dtype)[:, distance].masked_fill(~is_visible.unsqueeze(1), -torch.inf)
         seen = F.scaled_dot_product_attention(*map(self._by_head, (query, keys, values)), attn_mask=bias)
-        out: Tensor = self.out(seen.permute(2, 0, 1, 3).flatten(2).to(compute_dtype(self.out.weight)))
-        return out, own
+        out: Tensor = self.out(seen.transpose(1, 2).flatten(2).to(compute_dtype(self.out.weight)))
+        return out
 
     def _by_head(self, x: Tensor) -> Tensor:
         """[B, K, D] -> [B, heads, K, D / heads]."""

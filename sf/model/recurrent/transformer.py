@@ -8,60 +8,80 @@ z = sigmoid(W_z y + U_z x - b)                      a new layer hands on most of
 n = tanh(W_n y + U_n (r * x))                       before it has learned to remember
 (1 - z) * x + z * n
 
-The state of an actor has the keys and values of its last W - 1 steps, of each layer, so that acting computes one row.
+The state of an actor has the keys and values of its last W steps, of each layer, so that acting computes one row.
 Training sees them as the context of a trajectory: behind it, as in Transformer-XL (Dai et al. 2019), no gradient flows.
 They were computed by the policy that acted, as the state of any core.
 """
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sf.model.layers import compute_dtype, orthogonal
-from sf.model.recurrent.attention import WindowAttention, visible
+from sf.model.recurrent.attention import WindowAttention, known, visible
 
 GATE_BIAS = 2.0
 _WIDENED = 2  # the hidden layer between two gates, beside the width of the core
 
 
 class Transformer(nn.Module):
-    """The core. Its state [N, 1 + 2 L C H] is float32 whatever the dtype of the products.
+    """The core. Its state [N, W L 2 H + 1] is float32 whatever the dtype of the products.
 
-    It begins with the number of known steps, then follow the keys and values of C = window - 1 steps for each layer,
-    the latest step last. A state of zeros knows nothing.
+    It has a row for each of the last W steps, the latest last, with a key and a value of each layer, and behind them the
+    number of rows that are known. A state of zeros knows nothing.
     """
 
     def __init__(self, in_size: int, width: int, *, num_layers: int, num_heads: int, window: int) -> None:
         super().__init__()
         self.out_size = width
-        self._shape = (num_layers, 2, window - 1, width)  # of the context
-        self.state_size = 1 + 2 * num_layers * (window - 1) * width
+        self._row = (num_layers, 2, width)
+        self._window = window
+        self.state_size = window * math.prod(self._row) + 1
         self.embed = orthogonal(nn.Linear(in_size, width), 1.0)
         self.layers = nn.ModuleList(_Layer(width, num_heads, window) for _ in range(num_layers))
 
     def step(self, x: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
         """x [N, in], state [N, S], first [N] -> output [N, H], next state [N, S]."""
-        out, num_known, context, own = self._forward(x.unsqueeze(0), state, first.unsqueeze(0))
-        num_known = (num_known + 1).clamp(max=context.shape[3])
-        context = torch.cat((context[:, :, :, 1:], torch.stack(own, dim=1)), dim=3)
-        return out[0], torch.cat((num_known.unsqueeze(-1), context.flatten(1)), dim=-1)
+        # A state is large: it is copied once, a row further, and the layers write into and read from the copy.
+        added = state.new_zeros(state.shape[0], math.prod(self._row))
+        next_state = torch.cat((state[:, added.shape[1] : -1], added, state[:, -1:]), dim=-1)
+        next_state[first] = 0.0  # also where it is NaN
+        num_known = self._num_known(next_state) + 1
+        next_state[:, -1] = num_known.clamp(max=self._window)
+        is_visible, rows = known(num_known, self._window).unsqueeze(1), self._rows(next_state)
+        h = self._embedded(x).unsqueeze(1)  # [N, 1, H]
+        for idx, layer in enumerate(self.layers):
+            query, rows[:, -1:, idx, 0], rows[:, -1:, idx, 1] = layer.projected(h)
+            h = layer(h, query.to(state.dtype), rows[:, :, idx, 0], rows[:, :, idx, 1], is_visible)
+        return h.squeeze(1), next_state
 
     def unroll(self, x: Tensor, state: Tensor, first: Tensor) -> Tensor:
         """x [T, B, in], state [B, S], first [T, B] -> output [T, B, H]."""
-        return self._forward(x, state, first)[0]
-
-    def _forward(self, x: Tensor, state: Tensor, first: Tensor) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
-        """Returns the output, the known steps [B], the context [B, L, 2, C, H], and what each layer adds to it."""
         state = torch.where(first[0].unsqueeze(-1), 0.0, state.detach())  # also where it is NaN
-        num_known, context = state[:, 0].clamp(min=0).round(), state[:, 1:].unflatten(1, self._shape)
-        is_visible = visible(first, num_known, context.shape[3])
-        h, added = self.embed(x.to(compute_dtype(self.embed.weight))).to(state.dtype), []
+        is_visible, rows = visible(first, self._num_known(state), self._window), self._rows(state)
+        h = self._embedded(x).transpose(0, 1)  # [B, T, H]
         for idx, layer in enumerate(self.layers):
-            h, own = layer(h, context[:, idx], is_visible)
-            added.append(own.to(state.dtype))
-        return h, num_known, context, added
+            query, *own = layer.projected(h)
+            context = rows[:, :, idx].to(query.dtype).unbind(2)
+            keys, values = (torch.cat(both, dim=1) for both in zip(context, own, strict=True))  # [B, W + T, H]
+            h = layer(h, query, keys, values, is_visible)
+        return h.transpose(0, 1)
+
+    def _embedded(self, x: Tensor) -> Tensor:
+        return self.embed(x.to(compute_dtype(self.embed.weight))).to(
+            torch.promote_types(torch.float32, self.embed.weight.dtype)
+        )
+
+    def _num_known(self, state: Tensor) -> Tensor:
+        return state[:, -1].clamp(min=0).round()
+
+    def _rows(self, state: Tensor) -> Tensor:
+        """[B, S] -> [B, W, L, 2, H], in the same memory."""
+        return state[:, :-1].unflatten(1, (self._window, *self._row))
 
 
 class _Layer(nn.Module):
@@ -73,11 +93,14 @@ class _Layer(nn.Module):
         self.narrow = orthogonal(nn.Linear(_WIDENED * width, width), 1.0)
         self.gate_1, self.gate_2 = _Gate(width), _Gate(width)
 
-    def forward(self, x: Tensor, context: Tensor, is_visible: Tensor) -> tuple[Tensor, Tensor]:
-        """See `WindowAttention`. x and what comes out are float32."""
-        seen, own = self.attention(_normal(x, self.norm_1), context, is_visible)
-        y = self.gate_1(x, seen.relu())
-        return self.gate_2(y, self.narrow(self.widen(_normal(y, self.norm_2)).relu()).relu()), own
+    def projected(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """[B, T, H] -> queries, keys and values, each [B, T, H]."""
+        return self.attention.projected(_normal(x, self.norm_1))
+
+    def forward(self, x: Tensor, query: Tensor, keys: Tensor, values: Tensor, is_visible: Tensor) -> Tensor:
+        """x [B, T, H] and what comes out are float32; for the others see `WindowAttention`."""
+        y = self.gate_1(x, self.attention(query, keys, values, is_visible).relu())
+        return self.gate_2(y, self.narrow(self.widen(_normal(y, self.norm_2)).relu()).relu())
 
 
 class _Gate(nn.Module):
