@@ -32,6 +32,7 @@ from sf.model.recurrent.choice import make_core
 from sf.system.processes import torch_runtime
 
 NUM_INPUTS = 64
+TIMES = 10  # in a round, of which the fastest counts: others may have had the core
 RESETS = 0.01  # the share of steps with which an episode begins
 
 
@@ -70,7 +71,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         rounds: dict[str, list[float]] = {core: [] for core in of_cores}
         for turn in range(options.rounds + 1):
             for core, work in of_cores.items():
-                seconds = min(timed(work) for _ in range(3))
+                seconds = min(timed(work) for _ in range(TIMES))
                 if turn:  # the first one starts everything up
                     rounds[core].append(1e6 * seconds / (options.steps * options.trajectories))
         found[part] = {

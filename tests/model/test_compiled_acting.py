@@ -163,7 +163,10 @@ def test_what_a_teacher_says_is_compiled_as_well(said):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "precision"), [(IMAGES, "bfloat16"), (APART, "float32"), (ATTENTIVE, "bfloat16")])
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [(IMAGES, "bfloat16"), (APART, "float32"), pytest.param(ATTENTIVE, "bfloat16", marks=pytest.mark.long)],
+)
 @torch.inference_mode()
 def test_a_program_is_made_beside_and_computes_the_same(name, precision, said):
     actor = Actor(*NETWORKS[name], precision)

@@ -61,7 +61,8 @@ class WindowAttention(nn.Module):
         """query [B, T, D], keys and values [B, K, D] of the same dtype, is_visible [B, T, K] -> [B, T, D]."""
         distance = distances(query.shape[1], keys.shape[1], query.device).clamp(0, self.bias.shape[1] - 1)
         bias = self.bias.to(query.dtype)[:, distance].masked_fill(~is_visible.unsqueeze(1), -torch.inf)
-        seen = F.scaled_dot_product_attention(*map(self._by_head, (query, keys, values)), attn_mask=bias)
+        by_head = self._by_head(query), self._by_head(keys), self._by_head(values)
+        seen = F.scaled_dot_product_attention(*by_head, attn_mask=bias)
         out: Tensor = self.out(seen.transpose(1, 2).flatten(2).to(compute_dtype(self.out.weight)))
         return out
 

@@ -16,6 +16,7 @@ They were computed by the policy that acted, as the state of any core.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
@@ -31,8 +32,8 @@ _WIDENED = 2  # the hidden layer between two gates, beside the width of the core
 class Transformer(nn.Module):
     """The core. Its state [N, W L 2 H + 1] is float32 whatever the dtype of the products.
 
-    It has a row for each of the last W steps, the latest last, with a key and a value of each layer, and behind them the
-    number of rows that are known. A state of zeros knows nothing.
+    It has a row for each of the last W steps, the latest last, with a key and a value of each layer. Behind the rows
+    stands how many of them are known. A state of zeros knows nothing.
     """
 
     def __init__(self, in_size: int, width: int, *, num_layers: int, num_heads: int, window: int) -> None:
@@ -54,7 +55,7 @@ class Transformer(nn.Module):
         next_state[:, -1] = num_known.clamp(max=self._window)
         is_visible, rows = known(num_known, self._window).unsqueeze(1), self._rows(next_state)
         h = self._embedded(x).unsqueeze(1)  # [N, 1, H]
-        for idx, layer in enumerate(self.layers):
+        for idx, layer in enumerate(self._each_layer()):
             query, rows[:, -1:, idx, 0], rows[:, -1:, idx, 1] = layer.projected(h)
             h = layer(h, query.to(state.dtype), rows[:, :, idx, 0], rows[:, :, idx, 1], is_visible)
         return h.squeeze(1), next_state
@@ -64,12 +65,15 @@ class Transformer(nn.Module):
         state = torch.where(first[0].unsqueeze(-1), 0.0, state.detach())  # also where it is NaN
         is_visible, rows = visible(first, self._num_known(state), self._window), self._rows(state)
         h = self._embedded(x).transpose(0, 1)  # [B, T, H]
-        for idx, layer in enumerate(self.layers):
+        for idx, layer in enumerate(self._each_layer()):
             query, *own = layer.projected(h)
             context = rows[:, :, idx].to(query.dtype).unbind(2)
             keys, values = (torch.cat(both, dim=1) for both in zip(context, own, strict=True))  # [B, W + T, H]
             h = layer(h, query, keys, values, is_visible)
         return h.transpose(0, 1)
+
+    def _each_layer(self) -> Iterator[_Layer]:
+        return iter(self.layers)  # type: ignore[arg-type]  # a ModuleList does not say what it holds
 
     def _embedded(self, x: Tensor) -> Tensor:
         return self.embed(x.to(compute_dtype(self.embed.weight))).to(
