@@ -76,9 +76,9 @@ class Transformer(nn.Module):
         return iter(self.layers)  # type: ignore[arg-type]  # a ModuleList does not say what it holds
 
     def _embedded(self, x: Tensor) -> Tensor:
-        return self.embed(x.to(compute_dtype(self.embed.weight))).to(
-            torch.promote_types(torch.float32, self.embed.weight.dtype)
-        )
+        """[..., in] -> [..., H], float32 or wider."""
+        h: Tensor = self.embed(x.to(compute_dtype(self.embed.weight)))
+        return h.to(torch.promote_types(torch.float32, h.dtype))
 
     def _num_known(self, state: Tensor) -> Tensor:
         return state[:, -1].clamp(min=0).round()
