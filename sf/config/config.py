@@ -81,7 +81,7 @@ class Config:
         self._require_that_one_process_can()
         require(
             not self.model.core_skip or self.model.core != "none",
-            "core_skip is true, but core is none: name a core, gru or lstm, or leave core_skip out",
+            "core_skip is true, but core is none: name a core, such as gru, or leave core_skip out",
         )
         require(
             self.players.exploiters < self.population.num_policies,

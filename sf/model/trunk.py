@@ -16,8 +16,7 @@ from sf.envs.spaces.observations import is_image
 from sf.model.encoders.blocks import Convolutional, in_parts
 from sf.model.encoders.choice import build_encoder
 from sf.model.layers import activation, compute_dtype, orthogonal
-from sf.model.recurrent.gru import GRU
-from sf.model.recurrent.lstm import LSTM
+from sf.model.recurrent.choice import make_core
 
 Features = tuple[Tensor, ...]
 """[N, F] of each tower, between its encoders and its core."""
@@ -82,9 +81,8 @@ class Tower(nn.Module):
         if identities and not self.joined:
             layer = orthogonal(nn.Linear(self.out_size + num_identities, self.out_size))
             self.join = nn.Sequential(layer, activation(config.nonlinearity))
-        self.core: GRU | LSTM | None = None
-        if config.core != "none":
-            self.core = (GRU if config.core == "gru" else LSTM)(self.out_size, config.rnn_size)
+        self.core = make_core(config, self.out_size)
+        if self.core is not None:
             self.out_size = config.rnn_size + (self.out_size if config.core_skip else 0)
         self.has_skip = self.core is not None and config.core_skip
         self.state_size = self.core.state_size if self.core else 0

@@ -23,8 +23,8 @@ from sf.model.encoders.symbols import SymbolsEncoder
 from sf.model.encoders.vectors import MlpEncoder
 from sf.model.layers import ResidualLayer
 from sf.model.normalizers import ObsNormalizer
-from sf.model.recurrent.gru import GRU
-from sf.model.recurrent.lstm import LSTM
+from sf.model.recurrent.choice import Core
+from sf.model.recurrent.transformer import Transformer
 from sf.model.trunk import Tower
 from sf.surgery.axes import Axis, Block
 from sf.surgery.spaces import ActionAxes
@@ -183,14 +183,22 @@ class _Walk:
                 before, idx_of_layer = None, idx_of_layer + 1
         return given
 
-    def _core(self, name: str, role: str, core: GRU | LSTM, given: Axis) -> Axis:
-        kind, num_gates = type(core).__name__, core.bias_hh.shape[0] // core.out_size
+    def _core(self, name: str, role: str, core: Core, given: Axis) -> Axis:
+        kind = type(core).__name__
         out = (Block(f"units of {kind}", (core.out_size,)),)
+        if isinstance(core, Transformer):  # what is inside of it keeps its shape, see `require_can_be_exact`
+            self._linear(f"{name}.embed", f"{role}.{kind}.embed", given, out)
+            self.foreign(f"{name}.layers.", f"{role}.{kind}.layers.", core.layers)
+            return out
+        num_gates = core.bias_ih.shape[0] // core.out_size
         gates = (Block("gates", (num_gates, core.out_size)),)
-        for own, axis in (("weight_ih", given), ("weight_hh", out)):
-            self._add(f"{name}.{own}", (gates, axis), role=f"{role}.{kind}.{own}", zero=(1,), fresh=(0,))
-        for own in ("bias_ih", "bias_hh"):
-            self._add(f"{name}.{own}", (gates,), role=f"{role}.{kind}.{own}")
+        for own in core.state_dict():
+            part, of = own.split("_")
+            if part == "weight":
+                axes = gates, given if of == "ih" else out
+                self._add(f"{name}.{own}", axes, role=f"{role}.{kind}.{own}", zero=(1,), fresh=(0,))
+            else:
+                self._add(f"{name}.{own}", (gates,), role=f"{role}.{kind}.{own}")
         return out
 
     def _clock(self, clock: CriticClock, given: Axis) -> Axis:

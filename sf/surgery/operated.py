@@ -212,6 +212,13 @@ def require_can_be_exact(old: ModelConfig, new: ModelConfig) -> None:
             f"core is {new.core}, and was none: heads that read a new core alone would forget everything, so add "
             "--core_skip true"
         )
+    for name in ("rnn_size", "core_layers", "core_heads", "attention_window"):
+        before, after = getattr(old, name), getattr(new, name)
+        if old.core == new.core == "transformer" and before != after:
+            raise UsageError(
+                f"{name} is {after}, and was {before}: a transformer of another size would compute something else, so "
+                f"leave {name} as it was"
+            )
     if new.critic_clock is True and old.critic_clock is not True and not new.critic_clock_residual:
         raise UsageError(
             "critic_clock is true, and was false: add --critic_clock_residual true, so that values stay what they are, "

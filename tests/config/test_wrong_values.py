@@ -13,7 +13,7 @@ from sf.config import Config, LearnerConfig, ModelConfig, RunConfig, SamplerConf
 from sf.storage.run_dir import RunDir
 
 WRONG = [  # a value, and what it must be
-    ("core", "rnn", "none, gru or lstm"),
+    ("core", "rnn", "none, gru, lstm, mingru or transformer"),
     ("async_rl", "false", "true or false"),
     ("with_pbt", None, "true or false"),
     ("gamma", None, "a finite number"),

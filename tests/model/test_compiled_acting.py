@@ -39,6 +39,8 @@ MIXED = gym.spaces.Tuple((gym.spaces.Discrete(3), gym.spaces.Discrete(2), gym.sp
 VECTORS = "vectors"
 IMAGES = "images, a recurrent core and mixed actions"
 KINDS = "agents of two kinds, which have other choices and numbers"
+GATED = "a core whose gates depend on the input alone"
+ATTENTIVE = "a core that attends to the last steps"
 APART = "an LSTM with layer norms, and a critic of its own that predicts logarithms"
 NETWORKS = {
     VECTORS: (VECTOR, gym.spaces.Discrete(3), {"encoder_mlp_layers": (8,)}),
@@ -54,6 +56,12 @@ NETWORKS = {
         },
     ),
     KINDS: (BY_KINDS, gym.spaces.Tuple((*MIXED.spaces[:2], PartialBox(-1, 1, (2,)))), {"encoder_mlp_layers": (8,)}),
+    GATED: (VECTOR, MIXED, {"encoder_mlp_layers": (8,), "core": "mingru", "rnn_size": 8}),
+    ATTENTIVE: (
+        VECTOR,
+        MIXED,
+        {"encoder_mlp_layers": (8,), "core": "transformer", "rnn_size": 8, "attention_window": 5},
+    ),
     APART: (
         VECTOR,
         MIXED,
@@ -155,7 +163,10 @@ def test_what_a_teacher_says_is_compiled_as_well(said):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "precision"), [(IMAGES, "bfloat16"), (APART, "float32")])
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [(IMAGES, "bfloat16"), (APART, "float32"), pytest.param(ATTENTIVE, "bfloat16", marks=pytest.mark.long)],
+)
 @torch.inference_mode()
 def test_a_program_is_made_beside_and_computes_the_same(name, precision, said):
     actor = Actor(*NETWORKS[name], precision)

@@ -63,7 +63,13 @@ def test_flat_weights_make_an_inference_copy_act_as_the_trained_network():
 
 @pytest.mark.parametrize(
     ("core", "encoder", "layer_norm"),
-    [("none", "simple", False), ("gru", "resnet", True), ("lstm", "mlp", True), ("lstm", "simple", False)],
+    [
+        ("none", "simple", False),
+        ("gru", "resnet", True),
+        ("lstm", "mlp", True),
+        ("mingru", "simple", False),
+        ("transformer", "mlp", False),
+    ],
 )
 def test_in_bfloat16_the_copy_stays_close_and_its_outputs_are_float32(core, encoder, layer_norm):
     config = ModelConfig(core=core, encoder=encoder, rnn_size=16, normalize_input=True, layer_norm=layer_norm)

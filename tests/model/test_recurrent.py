@@ -1,4 +1,4 @@
-"""GRU and LSTM against torch's cells, one step at a time under autograd."""
+"""The cores against a cell of torch's or a slow one, one step at a time under autograd."""
 
 import math
 
@@ -9,8 +9,28 @@ from torch import nn
 from sf.model.recurrent import unrolling
 from sf.model.recurrent.gru import GRU
 from sf.model.recurrent.lstm import LSTM
+from sf.model.recurrent.mingru import MinGRU
 
-CORES = [(GRU, nn.GRUCell), (LSTM, nn.LSTMCell)]
+
+class MinGRUCell(nn.Module):
+    """The equations of Feng et al. 2024, number by number."""
+
+    def __init__(self, in_size, hidden_size):
+        super().__init__()
+        self.weight_ih = nn.Parameter(torch.empty(2 * hidden_size, in_size))
+        self.bias_ih = nn.Parameter(torch.empty(2 * hidden_size))
+
+    def forward(self, x, h):  # [N, in], [N, H] -> [N, H]
+        rows = []
+        for n in range(len(x)):
+            z_in, h_in = (self.weight_ih @ x[n] + self.bias_ih).chunk(2)
+            z = [1 / (1 + torch.exp(-a)) for a in z_in]
+            g = [a + 0.5 if a >= 0 else 1 / (1 + torch.exp(-a)) for a in h_in]
+            rows.append(torch.stack([(1 - z[k]) * h[n, k] + z[k] * g[k] for k in range(h.shape[1])]))
+        return torch.stack(rows)
+
+
+CORES = [(GRU, nn.GRUCell), (LSTM, nn.LSTMCell), (MinGRU, MinGRUCell)]
 IN, H = 5, 4
 
 
@@ -52,7 +72,7 @@ def test_blocks_cover_every_step_once(blocks):
 @pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize(("core", "cell"), CORES)
 @pytest.mark.parametrize(("num_steps", "batch"), [(1, 1), (1, 3), (7, 1), (9, 3)])
-def test_an_unroll_and_its_gradients_are_those_of_the_torch_cell(core, cell, num_steps, batch):
+def test_an_unroll_and_its_gradients_are_those_of_the_cell(core, cell, num_steps, batch):
     module, x, state, first = build(core, num_steps, batch)
     reference = cell(IN, H).double()
     reference.load_state_dict(module.state_dict())
@@ -83,7 +103,7 @@ def test_steps_give_what_an_unroll_gives(core, cell):
 
 @pytest.mark.parametrize("with_loops", [True, False])
 @pytest.mark.parametrize("lost", [math.nan, math.inf])
-@pytest.mark.parametrize("core", [GRU, LSTM])
+@pytest.mark.parametrize("core", [GRU, LSTM, MinGRU])
 def test_what_is_not_finite_does_not_pass_the_beginning_of_an_episode(core, lost, with_loops):
     module, x, *_ = build(core, 7, 3)
     module, x, first = module.float(), x.float(), torch.zeros(7, 3, dtype=torch.bool)
@@ -126,6 +146,13 @@ def test_a_new_lstm_keeps_most_of_its_cell():
     state = torch.cat((torch.zeros(3, H), cell), dim=-1)
     _, after = LSTM(IN, H).step(torch.zeros(3, IN), state, torch.zeros(3, dtype=torch.bool))
     torch.testing.assert_close(after[:, H:], cell * torch.sigmoid(torch.tensor(1.0)))
+
+
+def test_a_new_mingru_remembers_for_2_to_64_steps():
+    module, one = MinGRU(IN, 16), torch.ones(1, 16)
+    nothing, first = torch.zeros(1, IN), torch.zeros(1, dtype=torch.bool)
+    kept = module.step(nothing, one, first)[1] - module.step(nothing, 0 * one, first)[1]
+    torch.testing.assert_close(kept.squeeze(0)[[0, -1]], torch.tensor([1 / 2, 63 / 64]))
 
 
 @pytest.mark.usefixtures("blocks")

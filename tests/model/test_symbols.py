@@ -93,7 +93,7 @@ def test_normalisation_leaves_codes_as_they_are():
     assert not torch.equal(normal["numbers"], obs["numbers"])
 
 
-@pytest.mark.parametrize("core", ["none", "gru", "lstm"])
+@pytest.mark.parametrize("core", ["none", "gru", "lstm", "mingru", "transformer"])
 def test_large_codes_survive_a_trunk_in_bfloat16(core):
     space = gym.spaces.Dict({"glyphs": GLYPHS, "numbers": NUMBERS})
     config = ModelConfig(encoder_conv_mlp_layers=(16,), encoder_mlp_layers=(8,), core=core, rnn_size=8)

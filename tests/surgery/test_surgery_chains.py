@@ -8,7 +8,7 @@ from patients import box, inside, observe, operate, outputs, patient, picture, r
 
 NETWORKS = st.fixed_dictionaries(
     {
-        "core": st.sampled_from(["none", "gru", "lstm"]),
+        "core": st.sampled_from(["none", "gru", "lstm", "mingru"]),
         "share_critic": st.booleans(),
         "nonlinearity": st.sampled_from(["elu", "relu", "tanh"]),
         "normalize_returns": st.booleans(),

@@ -16,6 +16,8 @@ BY_TASK = {"normalize_returns": True, "normalize_returns_by": "task"}
 KEYS = {"obs": box(5), "more": box(3)}
 MIXED = gym.spaces.Tuple((D(3), box(2)))
 
+TRANSFORMER = {"core": "transformer", "rnn_size": 8, "attention_window": 4}
+
 # Before: spaces and flags. After: what is different of them.
 CASES = {
     "a vector with more entries": (VECTOR, TWO, {}, {"obs": {"obs": box(7)}}),
@@ -34,6 +36,9 @@ CASES = {
     "wider layers behind convolutions": ({"obs": picture(36, 36, 1)}, TWO, {}, {"encoder_conv_mlp_layers": (12,)}),
     "a wider GRU": (VECTOR, TWO, {"core": "gru", "share_critic": False}, {"rnn_size": 12}),
     "a wider LSTM": (VECTOR, MIXED, {"core": "lstm"}, {"rnn_size": 12, "encoder_mlp_layers": (9,)}),
+    "a wider MinGRU": (VECTOR, TWO, {"core": "mingru"}, {"rnn_size": 12, "encoder_mlp_layers": (9,)}),
+    "what a transformer reads": (VECTOR, TWO, TRANSFORMER, {"obs": KEYS, "encoder_mlp_layers": (9,)}),
+    "a transformer": (VECTOR, TWO, {}, {**TRANSFORMER, "core_skip": True}),
     "a layer behind ReLU": (VECTOR, TWO, {"nonlinearity": "relu"}, {"encoder_mlp_layers": (8, 10)}),
     "a residual layer": (
         VECTOR, TWO, {"nonlinearity": "elu"}, {"encoder_mlp_layers": (8, 8), "encoder_mlp_residual": 1},
@@ -179,3 +184,10 @@ def test_a_picture_that_is_padded_and_grows_is_inexact():
 def test_flags_that_leave_no_exact_way_are_refused_with_those_that_do(flags, remedy):
     with pytest.raises(UsageError, match=remedy):
         operate(patient(VECTOR, TWO), VECTOR, TWO, **flags)
+
+
+@pytest.mark.parametrize("changed", [{"rnn_size": 12}, {"core_layers": 3}, {"core_heads": 2}, {"attention_window": 5}])
+def test_a_transformer_of_another_size_is_refused(changed):
+    ((name, size),) = changed.items()
+    with pytest.raises(UsageError, match=f"{name} is {size}, and was .* so leave {name} as it was"):
+        operate(patient(VECTOR, TWO, **TRANSFORMER), VECTOR, TWO, **changed)

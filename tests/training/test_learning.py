@@ -84,9 +84,10 @@ def test_the_identity_is_learned_by_every_variant_of_the_algorithm(learn, varian
 
 
 @pytest.mark.long
-def test_memory_is_solved_with_a_recurrent_core(learn):
+@pytest.mark.parametrize("core", ["gru", "mingru", "transformer"])
+def test_memory_is_solved_with_a_recurrent_core(learn, core):
     enough = between(toys.Memory, 0.8)
-    assert learn("toy_memory", 40_000, enough, core="gru", rnn_size=32, gae_lambda=1.0) > enough
+    assert learn("toy_memory", 40_000, enough, core=core, rnn_size=32, gae_lambda=1.0) > enough
 
 
 @pytest.mark.long

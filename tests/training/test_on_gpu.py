@@ -80,7 +80,7 @@ def test_copies_beside_the_work_have_come_after_their_event():
         assert (back == number + 1).all()
 
 
-@pytest.mark.parametrize("core", ["none", "gru", "lstm"])
+@pytest.mark.parametrize("core", ["none", "gru", "lstm", "mingru", "transformer"])
 def test_a_float32_network_gives_what_it_gives_on_cpu(core):
     configure(DEVICE, num_threads=1, deterministic=False)
     space = gym.spaces.Dict({"obs": gym.spaces.Box(0, 255, (72, 128, 3), np.uint8)})

@@ -57,11 +57,23 @@ class ModelConfig:
     """Take bounded floats of rank 3, at most 10 in size and at least 3 cells a side, for the planes of a board. false:
     for vectors."""
 
-    core: Literal["none", "gru", "lstm"] = "none"
-    """Recurrent core between encoder and heads. Use one if a single observation does not show the whole state."""
+    core: Literal["none", "gru", "lstm", "mingru", "transformer"] = "none"
+    """Recurrent core between encoder and heads. Use one if a single observation does not show the whole state. mingru
+    trains fastest, and decides what to keep by the observation alone. transformer (GTrXL) looks back at the last steps
+    one by one, and takes much more time and memory. See docs/cores.md."""
 
     rnn_size: int = 512
-    """Width of the recurrent state."""
+    """Width of the core. For the transformer a multiple of core_heads; 128 or 256 are usual."""
+
+    attention_window: int = 128
+    """Steps that the transformer sees, with the present one. Each actor keeps the keys and values of all of them for
+    each layer, so the recurrent state grows with it."""
+
+    core_layers: int = 2
+    """Layers of the transformer. Each looks back by attention_window, so information can come from further away."""
+
+    core_heads: int = 4
+    """Attention heads of each layer of the transformer."""
 
     core_skip: bool = False
     """The heads read what goes into the recurrent core beside what comes out of it: so a core can be added to a run
@@ -174,7 +186,13 @@ class ModelConfig:
             all(self.hidden_obs),
             "critic_obs or teacher_obs has an empty pattern: name keys of the observation, for example privileged_*",
         )
-        require_range(self, "rnn_size", least=1, most=_WIDEST)
+        for name, least in (("rnn_size", 1), ("attention_window", 2), ("core_layers", 1), ("core_heads", 1)):
+            require_range(self, name, least=least, most=_WIDEST)
+        require(
+            self.core != "transformer" or self.rnn_size % self.core_heads == 0,
+            f"rnn_size is {self.rnn_size}, and core_heads {self.core_heads}: the transformer gives each head an equal "
+            "part of its width, so take a multiple",
+        )
         require_range(self, "initial_stddev", above=0)
 
     @property

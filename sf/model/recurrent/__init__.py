@@ -1,1 +1,1 @@
-"""Recurrent cores whose unroll over T steps groups its products, forth and back."""
+"""Cores between encoder and heads, which remember: recurrent ones and a transformer."""

@@ -1,7 +1,7 @@
 """How the recurrent cores go through the steps of trajectories, forth and back, with a compiled loop a step or without.
 
 Between two products, memory is read once by a loop of sf/system/native. The equations are those of
-`sf.model.recurrent.gru` and `sf.model.recurrent.lstm`, whose unrolls these take the place of where a compiler is.
+`sf.model.recurrent.gru`, `lstm` and `mingru`, whose unrolls these take the place of where a compiler is.
 Arrays with a time axis are given to a loop as the address of a step.
 """
 
@@ -148,6 +148,29 @@ class GRUUnroll(torch.autograd.Function):
             grad_weight = flat_gates.t() @ h_in[:-1].flatten(0, 1)
             grad_bias = flat_gates.sum(0)
         return grad_x, grad_state, None, grad_weight.to(weight.dtype), grad_bias.to(weight.dtype)
+
+
+class MinGRUUnroll(torch.autograd.Function):
+    """gates [T, B, 2H] with their biases, state [B, H], first [T, B] -> h [T, B, H]. One loop does all steps."""
+
+    @staticmethod
+    def forward(ctx: Any, gates: Tensor, state: Tensor, first: Tensor) -> Tensor:
+        (num_steps, batch, _), hidden = gates.shape, state.shape[1]
+        gates, keep, h = gates.contiguous(), _keep(first), torch.empty(num_steps + 1, batch, hidden)
+        h[0] = state
+        at = gates.data_ptr(), keep.data_ptr(), h.data_ptr()
+        kernels.find("mingru_forward", gates)(*at, num_steps, batch, hidden)
+        ctx.save_for_backward(gates, keep, h)
+        return h[1:]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+        gates, keep, h = ctx.saved_tensors
+        num_steps, batch, hidden = len(gates), h.shape[1], h.shape[2]
+        grad_out, grad_state, grad_gates = grads[0].contiguous(), torch.zeros(batch, hidden), torch.empty_like(gates)
+        at = [tensor.data_ptr() for tensor in (grad_out, gates, keep, h, grad_state, grad_gates)]
+        kernels.find("mingru_backward", gates)(*at, num_steps, batch, hidden)
+        return grad_gates, grad_state, None
 
 
 class _Steps:

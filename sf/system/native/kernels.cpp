@@ -190,4 +190,49 @@ void gru_backward(const float *__restrict grad_h, const T *__restrict product, f
     }
 }
 
+// All S steps of sf.model.recurrent.mingru forward.
+//   x [S, N, 2H]: the gates before their activation, z and n
+//   keep [S, N]: 0 where an episode begins, else 1
+//   h [S + 1, N, H]: of which the first step is the state before them
+// Written: the others.
+void mingru_forward(const T *__restrict x, const float *__restrict keep, float *h, int64_t S, int64_t N, int64_t H) {
+    for (int64_t m = 0; m < S * N; m++) {
+        const float now = keep[m];
+        const float *__restrict before = h;
+        float *__restrict after = h + N * H;
+        for (int64_t k = 0; k < H; k++) {
+            float a = load(x[H + k]), z = sigmoid(load(x[k]));
+            float n = a < 0.0f ? sigmoid(a) : a + 0.5f;
+            float old = kept(before[k], now);
+            after[k] = old + z * (n - old);
+        }
+        x += 2 * H, h += H;
+    }
+}
+
+// The same steps backward.
+//   grad_out [S, N, H]: the gradient of h by what is above
+//   x, keep, h: as above
+//   grad_h [N, H]: 0; becomes the gradient of the state
+// Written: grad_x [S, N, 2H].
+void mingru_backward(const float *__restrict grad_out, const T *__restrict x, const float *__restrict keep,
+                     const float *__restrict h, float *__restrict grad_h, T *__restrict grad_x, int64_t S, int64_t N,
+                     int64_t H) {
+    for (int64_t m = S * N - 1; m >= 0; m--) {
+        const float now = keep[m];
+        const float *__restrict by_out = grad_out + m * H, *__restrict before = h + m * H;
+        const T *__restrict gates = x + m * 2 * H;
+        T *__restrict by_gates = grad_x + m * 2 * H;
+        float *__restrict by_h = grad_h + (m % N) * H;
+        for (int64_t k = 0; k < H; k++) {
+            float a = load(gates[H + k]), z = sigmoid(load(gates[k])), s = sigmoid(a);
+            float n = a < 0.0f ? s : a + 0.5f, slope = a < 0.0f ? s * (1.0f - s) : 1.0f;
+            float by = by_out[k] + by_h[k];
+            store(by_gates + k, by * (n - kept(before[k], now)) * z * (1.0f - z));
+            store(by_gates + H + k, by * z * slope);
+            by_h[k] = kept(by * (1.0f - z), now);
+        }
+    }
+}
+
 }  // extern "C"

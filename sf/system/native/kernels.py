@@ -25,6 +25,8 @@ _PARAMETERS = {  # addresses, then sizes
     "lstm_backward": (9, 2),
     "gru_forward": (9, 2),
     "gru_backward": (9, 2),
+    "mingru_forward": (3, 3),
+    "mingru_backward": (6, 3),
 }
 
 _SHARED_FROM = 1 << 15  # numbers for each thread: as many as PyTorch gives one at least

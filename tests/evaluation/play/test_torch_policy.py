@@ -118,7 +118,7 @@ def test_an_observation_of_another_shape_or_whose_numbers_a_recurrent_state_woul
     assert policy._actors._state.isfinite().all()
 
 
-@pytest.mark.parametrize("core", ["gru", "lstm"])
+@pytest.mark.parametrize("core", ["gru", "lstm", "mingru", "transformer"])
 def test_actors_carry_their_states_as_the_learner_unrolls_them(core):
     policy = TorchPolicy(untrained("toy_memory", core=core), "test")
     ((key, box),) = policy.flat_obs_space.items()

@@ -67,6 +67,8 @@ def assert_same(found, expected):
         (KINDS, {}),
         (TASKS, {}),
         (FIRST, {"core": "gru", "rnn_size": 8}),
+        (FIRST, {"core": "mingru", "rnn_size": 8}),
+        (FIRST, {"core": "transformer", "rnn_size": 8, "attention_window": 6}),
         (FIRST, {"core": "lstm", "rnn_size": 8, "num_batches_per_epoch": 1, "num_epochs": 1, "batch_size": 6 * T}),
     ],
     ids=str,

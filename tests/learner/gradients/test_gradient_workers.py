@@ -98,6 +98,8 @@ def assert_the_same(one, other, tolerance=2e-5):
 WAYS = {
     "without memory": {"core": "none"},
     "LSTM of actor and critic apart": {"core": "lstm", "share_critic": False},
+    "MinGRU": {"core": "mingru"},
+    "transformer": {"core": "transformer", "rnn_size": 8, "attention_window": 6},
     "single steps": {"core": "none", "shuffle_steps": True, "num_batches_per_epoch": 2, "batch_size": T * B // 2},
     "decoupled": {"core": "gru", "decoupled_clip": True},
     "trajectories drawn by their advantages": {

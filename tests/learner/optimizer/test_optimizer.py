@@ -45,13 +45,14 @@ def names_of(network, weights):
     return {name for name, weight in network.named_parameters() if any(weight is one for one in weights)}
 
 
-@pytest.mark.parametrize("core", ["gru", "lstm"])
+@pytest.mark.parametrize("core", ["gru", "lstm", "mingru"])
 def test_matrices_below_the_heads_are_hidden_ones(core):
     network = make_network(core=core, share_critic=False, layer_norm=True)
+    of_core = ["core.weight_ih"] + ["core.weight_hh"] * (core != "mingru")
     expected = {
         f"trunk.{tower}.{name}"
         for tower in ("actor", "critic")
-        for name in (*(f"encoders.{idx}.linear.0.weight" for idx in range(3)), "core.weight_ih", "core.weight_hh")
+        for name in (*(f"encoders.{idx}.linear.0.weight" for idx in range(3)), *of_core)
     }
     assert names_of(network, hidden_matrices(network)) == expected
     plain = Plain()

@@ -36,7 +36,7 @@ def test_what_is_asked_for_and_cannot_be_is_an_error_and_else_a_remark():
 
 
 @pytest.mark.parametrize("compile", ["auto", True, False])
-@pytest.mark.parametrize("core", ["gru", "lstm"])
+@pytest.mark.parametrize("core", ["gru", "lstm", "mingru"])
 def test_a_network_that_is_told_so_does_without_wherever_it_acts(compile, core, monkeypatch):
     asked = []
     monkeypatch.setattr(kernels, "pay", lambda *_, **__: asked.append(1))  # and none is used

@@ -11,6 +11,7 @@ from sf.model.normalizers import ImageNormalizer
 from sf.model.recurrent import unrolling
 from sf.model.recurrent.gru import GRU
 from sf.model.recurrent.lstm import LSTM
+from sf.model.recurrent.mingru import MinGRU
 from sf.system.native import kernels
 
 DTYPES = [torch.float32, torch.bfloat16]
@@ -117,7 +118,7 @@ def test_what_many_threads_of_torch_share_is_left_to_them(monkeypatch):
     assert unrolling.has_loops(torch.empty(64, 16, 512), torch.empty(16, 256))
 
 
-@pytest.mark.parametrize("core", [GRU, LSTM])
+@pytest.mark.parametrize("core", [GRU, LSTM, MinGRU])
 @pytest.mark.parametrize(("num_steps", "batch", "hidden"), [(1, 1, 1), (1, 3, 16), (7, 1, 33), (9, 5, 48)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_an_unroll_and_its_gradients_are_those_without_loops(core, num_steps, batch, hidden, dtype, eager):
@@ -147,7 +148,7 @@ def test_an_unroll_and_its_gradients_are_those_without_loops(core, num_steps, ba
         torch.testing.assert_close(ours[name], expected, **tolerances, msg=lambda m, name=name: f"{name}: {m}")
 
 
-@pytest.mark.parametrize("core", [GRU, LSTM])
+@pytest.mark.parametrize("core", [GRU, LSTM, MinGRU])
 @pytest.mark.parametrize("scale", [30.0, 1e3, 1e6])
 def test_gates_that_are_far_from_0_are_open_or_closed(core, scale, eager):
     torch.manual_seed(0)
@@ -181,7 +182,7 @@ def test_a_state_goes_into_the_next_product_as_the_nearest_bfloat16_and_ties_as_
     assert torch.equal(h_next.nan_to_num(7.0), expected.nan_to_num(7.0))
 
 
-@pytest.mark.parametrize("core", [GRU, LSTM])
+@pytest.mark.parametrize("core", [GRU, LSTM, MinGRU])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_step_is_that_without_loops(core, dtype, eager):
     torch.manual_seed(0)

@@ -24,7 +24,7 @@ def test_precision_follows_the_hardware_and_the_core(precision, has_it, has_memo
     assert torch_runtime.resolve_bfloat16(precision, "cpu", has_memory) == is_bfloat16
 
 
-@pytest.mark.parametrize("core", ["none", "gru", "lstm"])
+@pytest.mark.parametrize("core", ["none", "gru", "lstm", "mingru", "transformer"])
 def test_the_preset_for_vectors_has_bfloat16_with_a_recurrent_core_alone(core, monkeypatch):
     monkeypatch.setattr(torch_runtime, "has_bfloat16", lambda device: True)
     found = {

@@ -110,6 +110,8 @@ CASES = {
         {"encoder": "export_own", "core": "gru", "share_critic": False, "normalize_input": False},
     ),
     "kinds.onnx": ("kinds_env:Movers", {"initial_stddev": 0.05}),
+    "mingru.onnx": ("CartPole-v1", {"core": "mingru"}),
+    "transformer.onnx": ("CartPole-v1", {"core": "transformer", "attention_window": 5}),
     "everything.onnx": ("several_inputs", {"encoder": "atari", "core": "lstm", "normalize_returns": True}),
 }
 SLOW = {"policy.onnx", "recurrent.onnx", "everything.onnx"}  # the others have their parts
