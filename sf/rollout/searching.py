@@ -16,6 +16,7 @@ from sf.envs.guard import GuardedGroup
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.search.forest import Root
 from sf.search.search import GUMBEL, Asked, Search, SearchSettings
+from sf.shared.counters import CounterRow
 from sf.shared.leaves import Leaves
 from sf.shared.requests import WorkerChannel
 from sf.shared.rows import OBS, SEARCHED
@@ -47,6 +48,7 @@ class SearchedActions:
         self,
         args: SearchArgs,
         channel: WorkerChannel,
+        counters: CounterRow,
         group_idx: int,
         envs: GuardedGroup,
         rows: SharedArrays,
@@ -54,6 +56,7 @@ class SearchedActions:
     ) -> None:
         self._args = args
         self._channel = channel
+        self._counters = counters
         self._group_idx = group_idx
         self._envs = envs
         self._rows = rows
@@ -67,6 +70,7 @@ class SearchedActions:
         self._asked: Asked | None = None
         self._slots = np.empty(0, np.int64)
         self._row = 0
+        self._num_kept = 0  # simulations of the trees when the searches under way began
         self._num_moves = np.zeros(len(self._games), np.int64)
         self._moves = np.zeros(len(self._games), np.int64)  # of the last step
 
@@ -75,6 +79,7 @@ class SearchedActions:
 
     def ask(self, row: int) -> None:
         self._row = row
+        self._num_kept = self._num_simulations()
         for game in self._games:
             if self._search.is_known(game):
                 self._explore(game)
@@ -119,10 +124,14 @@ class SearchedActions:
         self._asked = asked
         num = 0 if asked is None else len(asked.game)
         if asked is not None:
+            self._counters.add(leaves=num, leaf_depth=self._search.depth(asked), leaf_requests=1)
             self._search.model.show(asked.game.tolist(), asked.node.tolist(), self._leaves.obs)
         asked_rows = self._channel.tables["policy"][self._group_idx]
         asked_rows[:num], asked_rows[num:] = 0, -1
         self._channel.ask(self._group_idx, 0)
+
+    def _num_simulations(self) -> int:
+        return sum(map(self._search.num_simulations, self._games))
 
     def _explore(self, game: int) -> None:
         num = self._search.num_choices(game)
@@ -133,6 +142,7 @@ class SearchedActions:
 
     def _write(self) -> None:
         """Write what the search has found into the row that is under way."""
+        self._counters.add(kept_simulations=self._num_kept, simulations=self._num_simulations() - self._num_kept)
         rows, slots, t = self._rows, self._slots, self._row
         for name in ("discrete", "continuous", "log_prob", "value", SEARCHED):
             rows[name][slots, t] = 0

@@ -115,6 +115,14 @@ class Search:
         """See `Forest.disturb`."""
         self._forest.disturb(game, noise, share)
 
+    def depth(self, asked: Asked) -> int:
+        """Returns how many moves behind the roots these positions are, all together."""
+        return self._forest.depth(asked.game, asked.node)
+
+    def num_simulations(self, game: int) -> int:
+        """Returns how many simulations the tree of a game has, those included that were kept from earlier moves."""
+        return self._forest.num_visits(game) - 1 if self._is_known[game] else 0
+
     def mover(self, game: int) -> int:
         return self._forest.mover(game)
 

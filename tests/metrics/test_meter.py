@@ -103,7 +103,7 @@ def player_worker(args, monkeypatch, wait, work):
 
 
 def rollout_worker(args, monkeypatch, wait, work, is_parked=False):
-    group = MagicMock(is_parked=is_parked, advance=lambda: work() or [], num_env_steps=1, num_away=0)
+    group = MagicMock(is_parked=is_parked, advance=lambda: work() or [], num_env_steps=1, num_rows=1, num_away=0)
     group.pop_num_cut.return_value, group.pop_played.return_value = 0, []
     monkeypatch.setattr(sf.rollout.worker, "RolloutGroup", lambda *args: group)
     args.core, args.seed, args.seed_key, args.num_envs_per_group = None, 0, (), 1

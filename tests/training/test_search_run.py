@@ -73,7 +73,11 @@ def share_right(policy):
 def test_a_policy_learns_from_what_searches_find(root, tmp_path):
     flags = ["--env_kwargs", KWARGS, "--num_envs_per_worker", "32", "--search_root", root]
     flags += ["--encoder_mlp_layers", "64", "--learning_rate", "0.003", "--num_epochs", "4"]
-    train_here(tmp_path, *FLAGS, *flags, "--train_for_env_steps", "5000", env=ENV)
+    summary = train_here(tmp_path, *FLAGS, *flags, "--train_for_env_steps", "5000", env=ENV)
+    assert summary["search/simulations_per_second"] > 0
+    assert 0 < summary["search/depth"] < 6  # of at most six moves
+    assert 1 < summary["search/leaves_per_request"] <= 32
+    assert (summary["search/kept_share"] > 0) == (root == "puct")
     policy = load_policy(tmp_path / "openspiel_nim")
     assert share_right(policy) > share_right(None) + 0.15
 
