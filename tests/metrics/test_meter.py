@@ -121,7 +121,7 @@ def learner(args, monkeypatch, wait, work):
         monkeypatch.setattr(sf.learner.worker, part, MagicMock())
     monkeypatch.setattr(sf.learner.worker, "_demonstrations", lambda *args: None)
     monkeypatch.setattr(sf.learner.worker, "Rollback", MagicMock(return_value=MagicMock(is_due=False)))
-    state = MagicMock(is_finished=False, share_done=0.0, ranks=MagicMock(size=1, waited_s=0.0))
+    state = MagicMock(is_finished=False, share_done=0.0, games=None, ranks=MagicMock(size=1, waited_s=0.0))
     state.updater.train_iteration = lambda *args: work() or 1
     state.updater.helper = None
     loader = MagicMock(next=wait, env_steps=8)

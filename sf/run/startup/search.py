@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sf import envs
 from sf.config import Config
+from sf.config.schedules import parse
 from sf.envs import EnvSpec, UsageError
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
 from sf.envs.openspiel.family import SHOWN
@@ -15,6 +16,7 @@ from sf.search.search import SearchSettings
 from sf.shared.leaves import Leaves
 from sf.shared.rows import SEARCHED
 
+_OF_TARGETS = ("gamma", "gae_lambda")
 _BATCH = 16  # leaves of a group that are on their way at once
 
 
@@ -54,6 +56,8 @@ def with_search_rows(config: Config, spec: EnvSpec) -> EnvSpec:
         why = "the search is the teacher: leave teacher and demonstrations out"
     elif config.environment.share_reward != "none" or config.learner.reward_clip:
         why = "a search knows what the game pays: leave share_reward and reward_clip out"
+    elif config.search.buffer_games and any(each.name in _OF_TARGETS for each in parse(config.run.anneal)):
+        why = "the targets of a game are computed once: leave gamma and gae_lambda out of anneal, or buffer_games out"
     if why is not None:
         raise UsageError(f"algorithm is search, and {why}")
     group = envs.make_group(env, 1, config.environment, seed=0, first_env_idx=0)
