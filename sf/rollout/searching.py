@@ -19,10 +19,11 @@ from sf.search.search import GUMBEL, Asked, Search, SearchSettings
 from sf.shared.counters import CounterRow
 from sf.shared.leaves import Leaves
 from sf.shared.requests import WorkerChannel
-from sf.shared.rows import OBS, SEARCHED
+from sf.shared.rows import FULLY_SEARCHED, OBS, SEARCHED
 from sf.system.arrays import SharedArrays
 
 _NEVER = -1e9  # the logit of a choice that the search does not make
+_QUICK = 4  # a quick search has this part of the simulations
 _CONCENTRATION = 10.0  # of Dirichlet noise, of all choices together
 
 
@@ -31,7 +32,7 @@ class SearchArgs:
     """Says how rollout workers search.
 
     leaves: of all groups. reward_scale: of the learner's values. temperature_moves, noise: of roots by PUCT, see
-    `sf.config.flags.search`.
+    `sf.config.flags.search`. full_share: of the moves; the others are searched quickly.
     """
 
     settings: SearchSettings
@@ -39,6 +40,7 @@ class SearchArgs:
     reward_scale: float
     temperature_moves: int
     noise: float
+    full_share: float = 1.0
 
 
 class SearchedActions:
@@ -71,6 +73,7 @@ class SearchedActions:
         self._slots = np.empty(0, np.int64)
         self._row = 0
         self._num_kept = 0  # simulations of the trees when the searches under way began
+        self._is_full = np.ones(len(self._games), bool)  # [G] the search of the move is not a quick one
         self._num_moves = np.zeros(len(self._games), np.int64)
         self._moves = np.zeros(len(self._games), np.int64)  # of the last step
 
@@ -80,12 +83,15 @@ class SearchedActions:
     def ask(self, row: int) -> None:
         self._row = row
         self._num_kept = self._num_simulations()
+        if self._args.full_share < 1.0:
+            self._is_full = self._rng.random(len(self._games)) < self._args.full_share
         for game in self._games:
             if self._search.is_known(game):
                 self._explore(game)
             else:
                 self._search.model.begin(game, self._envs.game(game))
-        self._search.begin(self._games)
+        num = self._args.settings.num_simulations
+        self._search.begin(self._games, np.where(self._is_full, num, max(2, num // _QUICK)))
         self._ask_about(self._next())
 
     def have_come(self) -> bool:
@@ -137,14 +143,14 @@ class SearchedActions:
         num = self._search.num_choices(game)
         if self._is_gumbel:
             self._search.disturb(game, self._rng.gumbel(size=num))
-        elif self._args.noise:
+        elif self._args.noise and self._is_full[game]:
             self._search.disturb(game, self._rng.dirichlet(np.full(num, _CONCENTRATION / num)), self._args.noise)
 
     def _write(self) -> None:
         """Write what the search has found into the row that is under way."""
         self._counters.add(kept_simulations=self._num_kept, simulations=self._num_simulations() - self._num_kept)
         rows, slots, t = self._rows, self._slots, self._row
-        for name in ("discrete", "continuous", "log_prob", "value", SEARCHED):
+        for name in ("discrete", "continuous", "log_prob", "value", SEARCHED, FULLY_SEARCHED):
             rows[name][slots, t] = 0
         rows["policy_version"][slots, t] = self._leaves.version[0]
         acts = (rows[OBS + ACTION_MASK][slots, t] != 0).reshape(len(slots), -1).any(axis=1)
@@ -158,6 +164,7 @@ class SearchedActions:
             rows["discrete"][where] = move
             rows["log_prob"][where] = logits[k]
             rows["value"][where] = root.root_value * self._args.reward_scale
+            rows[FULLY_SEARCHED][where] = self._is_full[game]
             preferred = rows[SEARCHED][where]
             preferred[:] = _NEVER
             preferred[root.action] = logits

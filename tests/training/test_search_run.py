@@ -18,6 +18,7 @@ from sf.envs.openspiel.forward import OpenSpielModel
 from sf.envs.openspiel.games import load
 from sf.envs.spaces.observations import obs_arrays
 from sf.learner.games.buffer import FILE
+from sf.shared.rows import FULLY_SEARCHED, SEARCHED
 from sf.storage import checkpoint
 from sf.storage.checkpoint import load_latest
 
@@ -132,6 +133,14 @@ def test_a_policy_learns_from_a_buffer_of_games(tmp_path):
     flags += ["--learning_rate", "0.003", *BUFFER, "--train_for_env_steps", "5000"]
     train_here(tmp_path, *FLAGS, *flags, env=ENV)
     assert share_right(load_policy(tmp_path / "openspiel_nim")) > share_right(None) + 0.15
+
+
+def test_a_share_of_the_moves_is_searched_quickly(tmp_path):
+    flags = ["--serial", "true", "--search_full_share", "0.25", "--train_for_env_steps", "512"]
+    train_here(tmp_path, *SYNC, *BUFFER, *flags, env=ENV)
+    kept = checkpoint.load(tmp_path / "openspiel_nim" / "checkpoints" / FILE).tensors
+    assert 0.15 < kept[FULLY_SEARCHED].float().mean() < 0.35
+    assert (kept[SEARCHED].max(1).values > -10).all()  # quick searches have found something, too
 
 
 @pytest.mark.parametrize("flags", [(), BUFFER], ids=["trajectories", "games"])

@@ -31,6 +31,10 @@ class SearchConfig:
     search_noise: float = 0.25
     """search_root puct: share of Dirichlet noise in the priors at the root. Its concentration is 10 / choices."""
 
+    search_full_share: float = 1.0
+    """algorithm search: share of the moves that are searched with all simulations. The others get a quarter of them, so
+    that games are over sooner, and the policy does not learn from these moves, while values do (Wu 2019, KataGo)."""
+
     buffer_games: int = 0
     """algorithm search: train on positions that are drawn from this many of the latest games, whose outcomes are known.
     0: train on trajectories as they come, each num_epochs times."""
@@ -57,6 +61,7 @@ class SearchConfig:
         require_range(self, "buffer_games", "buffer_min_games", least=0, most=_MOST_GAMES)
         require_range(self, "buffer_mib", least=1)
         require_range(self, "samples_per_position", above=0)
+        require_range(self, "search_full_share", above=0, most=1)
         require(
             not self.buffer_games or self.buffer_min_games <= self.buffer_games,
             f"buffer_min_games is {self.buffer_min_games}, and buffer_games {self.buffer_games}: lower the first one, "

@@ -14,7 +14,7 @@ from sf.rollout.searching import SearchArgs
 from sf.run.plan import Plan
 from sf.search.search import SearchSettings
 from sf.shared.leaves import Leaves
-from sf.shared.rows import SEARCHED
+from sf.shared.rows import FULLY_SEARCHED, SEARCHED
 
 _OF_TARGETS = ("gamma", "gae_lambda")
 _BATCH = 16  # leaves of a group that are on their way at once
@@ -62,7 +62,7 @@ def with_search_rows(config: Config, spec: EnvSpec) -> EnvSpec:
         raise UsageError(f"algorithm is search, and {why}")
     group = envs.make_group(env, 1, config.environment, seed=0, first_env_idx=0)
     group.forward_model(seed=0)  # type: ignore[attr-defined]  # says why the game cannot be searched
-    return replace(spec, optional_fields=(*spec.optional_fields, SEARCHED))
+    return replace(spec, optional_fields=(*spec.optional_fields, SEARCHED, FULLY_SEARCHED))
 
 
 def leaves_per_group(config: Config) -> int:
@@ -75,5 +75,11 @@ def search_args(plan: Plan, leaves: Leaves) -> SearchArgs:
     settings = SearchSettings(
         search.simulations, search.search_root, discount=learner.gamma, batch=leaves_per_group(plan.config)
     )
-    scale = learner.reward_scale
-    return SearchArgs(settings, leaves, scale, search.search_temperature_moves, search.search_noise)
+    return SearchArgs(
+        settings,
+        leaves,
+        reward_scale=learner.reward_scale,
+        temperature_moves=search.search_temperature_moves,
+        noise=search.search_noise,
+        full_share=search.search_full_share,
+    )

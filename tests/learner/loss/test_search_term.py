@@ -12,7 +12,7 @@ from sf.learner.loss.numbers import LossNumbers
 from sf.learner.loss.ppo import ppo_loss
 from sf.learner.loss.terms.table import terms_of
 from sf.model.distributions import ActionDistribution
-from sf.shared.rows import SEARCHED
+from sf.shared.rows import FULLY_SEARCHED, SEARCHED
 
 CONFIG = LearnerConfig(
     algorithm="search",
@@ -24,7 +24,7 @@ CONFIG = LearnerConfig(
 )
 
 
-def loss_of(num_actions, value_error=0.0):
+def loss_of(num_actions, value_error=0.0, is_full=(True, True)):
     """Returns the loss and the gradients of the logits, where the search is sure of a choice and the policy is not."""
     logits = torch.zeros(1, 2, num_actions, requires_grad=True)
     searched = torch.full((1, 2, num_actions), -1e9)
@@ -37,7 +37,7 @@ def loss_of(num_actions, value_error=0.0):
         settings=loss_settings(CONFIG, numbers),
         coefficients=numbers.coefficients,
         terms=terms_of(CONFIG),
-        fields={SEARCHED: searched},
+        fields={SEARCHED: searched, FULLY_SEARCHED: torch.tensor([is_full])},
         policy=ActionDistribution(ActionSpec((num_actions,), 0), logits),
     )
     (gradient,) = torch.autograd.grad(result.loss, logits)
@@ -59,3 +59,11 @@ def test_a_game_that_was_lost_for_certain_weighs_less_than_a_choice_in_go_that_w
     of_value = float((of_both.loss - of_policy.loss).detach())
     assert of_value == pytest.approx(CONFIG.value_loss_coeff)
     assert of_value < float(of_policy.loss.detach())
+
+
+def test_moves_that_were_searched_quickly_train_the_value_alone():
+    result, gradient = loss_of(7, value_error=1.0, is_full=(True, False))
+    assert not gradient[0, 1].any()
+    assert float(gradient[0, 0, 0]) == pytest.approx(1 / 7 - 1, rel=1e-4)  # the mean is over the other one
+    assert float(result.metrics["search/kl"]) == pytest.approx(math.log(7), rel=1e-5)
+    assert float(result.metrics["value_loss"]) == pytest.approx(1.0)
