@@ -139,11 +139,17 @@ class Window:
         if not count["simulations"]:
             return {}
         leaves, requests = count["leaves"], count["leaf_requests"]
+        of_resignation = {}
+        if count["searched_games"]:
+            of_resignation["search/resigned_share"] = count["resigned_games"] / count["searched_games"]
+        if count["would_resign"]:
+            of_resignation["search/wrongly_resigned_share"] = count["would_resign_wrongly"] / count["would_resign"]
         return {
             "search/simulations_per_second": self.rate("rollout", "simulations"),
             "search/depth": count["leaf_depth"] / max(leaves, 1.0),
             "search/leaves_per_request": leaves / max(requests, 1.0),
             "search/kept_share": count["kept_simulations"] / (count["kept_simulations"] + count["simulations"]),
+            **of_resignation,
         }
 
     def cores_in_use(self) -> dict[str, float]:

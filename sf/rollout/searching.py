@@ -14,6 +14,7 @@ from sf.envs import StepResult
 from sf.envs.group import CHANCE
 from sf.envs.guard import GuardedGroup
 from sf.envs.spaces.actions import ACTION_MASK
+from sf.rollout.resignation import Resignations
 from sf.search.forest import Root
 from sf.search.search import GUMBEL, Asked, Search, SearchSettings
 from sf.shared.counters import CounterRow
@@ -33,6 +34,7 @@ class SearchArgs:
 
     leaves: of all groups. reward_scale: of the learner's values. temperature_moves, noise: of roots by PUCT, see
     `sf.config.flags.search`. full_share: of the moves; the others are searched quickly.
+    resigns: players may resign.
     """
 
     settings: SearchSettings
@@ -41,6 +43,7 @@ class SearchArgs:
     temperature_moves: int
     noise: float
     full_share: float = 1.0
+    resigns: bool = False
 
 
 class SearchedActions:
@@ -74,6 +77,7 @@ class SearchedActions:
         self._row = 0
         self._num_kept = 0  # simulations of the trees when the searches under way began
         self._is_full = np.ones(len(self._games), bool)  # [G] the search of the move is not a quick one
+        self._resignations = Resignations(len(self._games), rng) if args.resigns else None
         self._num_moves = np.zeros(len(self._games), np.int64)
         self._moves = np.zeros(len(self._games), np.int64)  # of the last step
 
@@ -111,11 +115,19 @@ class SearchedActions:
     def after_step(self, result: StepResult) -> None:
         begins: np.ndarray = np.any(result.first.reshape(-1, self._num_agents), axis=1)
         for game in self._games:
-            if not begins[game]:
+            if begins[game]:
+                self._end(game, result)
+            else:
                 self._search.descend(game, int(self._moves[game]))
             if begins[game] or (self._search.is_known(game) and self._search.mover(game) == CHANCE):
                 self._search.forget(game)  # the environments do not say what chance was
         self._num_moves = np.where(begins, 0, self._num_moves + 1)
+
+    def _end(self, game: int, result: StepResult) -> None:
+        if self._resignations is not None:
+            agents = slice(game * self._num_agents, (game + 1) * self._num_agents)
+            would, wrong = self._resignations.game_over(game, result.reward[agents])
+            self._counters.add(searched_games=1, would_resign=would, would_resign_wrongly=wrong)
 
     def _next(self) -> Asked | None:
         """Returns the next positions to ask about; None: the search is over."""
@@ -168,6 +180,9 @@ class SearchedActions:
             preferred = rows[SEARCHED][where]
             preferred[:] = _NEVER
             preferred[root.action] = logits
+            if self._resignations is not None and self._resignations.resigns(game, int(actor), root.root_value):
+                self._envs.resign(game)
+                self._counters.add(resigned_games=1)
 
     def _improved(self, root: Root) -> np.ndarray:
         """Returns the logarithms [K] of the policy that the search prefers: without choices that lose for certain, and

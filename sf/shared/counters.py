@@ -11,7 +11,10 @@ import numpy as np
 
 from sf.system.arrays import Field, SharedArrays
 
-OF_SEARCH = ("simulations", "kept_simulations", "leaves", "leaf_depth", "leaf_requests")
+OF_SEARCH = (
+    *("simulations", "kept_simulations", "leaves", "leaf_depth", "leaf_requests"),
+    *("searched_games", "resigned_games", "would_resign", "would_resign_wrongly"),
+)
 COUNTS = (
     *("steps", "calls", "episodes", "rows", "player_steps", "heartbeat", "is_held_up", "away", "envs"),
     *OF_SEARCH,
@@ -34,6 +37,8 @@ class Counters:
     simulations: of searches; kept_simulations: that their trees had from earlier moves when they began; leaves: that
         policy workers have evaluated in leaf_requests; leaf_depth: moves from the roots to these, all together (rollout
         worker).
+    searched_games: that have ended, where players may resign; resigned_games: those in which one has; would_resign:
+        players in games that were played on; would_resign_wrongly: those of them that did not lose (rollout worker).
     heartbeat: odd while it works, even while it waits; grows with every piece of work.
     is_held_up: 1 while it waits for other ranks, however much work it has (learner).
     times: seconds of work, of waiting for a message, and of waiting for a free slot (rollout worker). The one under way

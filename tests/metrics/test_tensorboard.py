@@ -143,6 +143,7 @@ def of_evaluations():
 OF_OTHERS = {f"league/{name}" for name in ("rating", "win_rate", "worst_win_rate", "worst_env_steps")}
 OF_OTHERS |= {"eval/exploitability", "train/annealed/gamma", "train/teacher/kl", "train/teacher/coeff"}
 OF_OTHERS |= {f"search/{name}" for name in ("simulations_per_second", "depth", "leaves_per_request", "kept_share")}
+OF_OTHERS |= {f"search/{name}" for name in ("resigned_share", "wrongly_resigned_share")}
 OF_OTHERS |= {"train/demonstrations/loss", "train/demonstrations/coeff", "train/search/kl"}
 OF_OTHERS |= {f"train/search/{name}" for name in ("games", "positions", "samples_per_position")}
 OF_OTHERS |= {f"train/intrinsic/{name}" for name in ("bonus", "loss", "left_share")}

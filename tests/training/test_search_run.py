@@ -143,6 +143,14 @@ def test_a_share_of_the_moves_is_searched_quickly(tmp_path):
     assert (kept[SEARCHED].max(1).values > -10).all()  # quick searches have found something, too
 
 
+def test_players_resign_games_that_they_would_lose(tmp_path):
+    flags = ["--serial", "true", "--resign", "true", "--train_for_env_steps", "3000", "--num_epochs", "1"]
+    summary = train_here(tmp_path, *SYNC, *BUFFER, *flags, env=ENV)
+    assert 0 < summary["search/resigned_share"] < 0.95
+    assert summary["search/wrongly_resigned_share"] < 0.3
+    assert summary["mean_return"] == pytest.approx(0)
+
+
 @pytest.mark.parametrize("flags", [(), BUFFER], ids=["trajectories", "games"])
 def test_a_run_goes_on_when_any_of_its_processes_is_killed(flags, tmp_path):
     process = start(tmp_path, *FLAGS, *flags, "--env", ENV)
@@ -186,6 +194,7 @@ def child_of(pid, name):
         ("--past_share", "0.5"),
         ("--share_reward", "all"),
         ("--value_target", "outcome"),
+        ("--env", "openspiel:2048", "--resign", "true"),
         ("--buffer_games", "10", "--buffer_min_games", "20"),
         ("--buffer_games", "100", "--anneal", "gamma=0.9:1@1000"),
     ],

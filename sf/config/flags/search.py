@@ -35,6 +35,11 @@ class SearchConfig:
     """algorithm search: share of the moves that are searched with all simulations. The others get a quarter of them, so
     that games are over sooner, and the policy does not learn from these moves, while values do (Wu 2019, KataGo)."""
 
+    resign: bool = False
+    """algorithm search: a player resigns where the search finds it to be worth no more than a threshold. One game in
+    ten is played on, and the threshold is the highest one at which at most 5 % of those who would resign there do not
+    lose. For games of two players that pay at their end alone."""
+
     buffer_games: int = 0
     """algorithm search: train on positions that are drawn from this many of the latest games, whose outcomes are known.
     0: train on trajectories as they come, each num_epochs times."""

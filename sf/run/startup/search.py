@@ -17,6 +17,7 @@ from sf.shared.leaves import Leaves
 from sf.shared.rows import FULLY_SEARCHED, SEARCHED
 
 _OF_TARGETS = ("gamma", "gae_lambda")
+_NUM_RESIGNING = 2  # players of a game that one of them may resign
 _BATCH = 16  # leaves of a group that are on their way at once
 
 
@@ -61,7 +62,11 @@ def with_search_rows(config: Config, spec: EnvSpec) -> EnvSpec:
     if why is not None:
         raise UsageError(f"algorithm is search, and {why}")
     group = envs.make_group(env, 1, config.environment, seed=0, first_env_idx=0)
-    group.forward_model(seed=0)  # type: ignore[attr-defined]  # says why the game cannot be searched
+    model = group.forward_model(seed=0)  # type: ignore[attr-defined]  # says why the game cannot be searched
+    if config.search.resign and not (model.num_players == _NUM_RESIGNING and model.pays_at_end):
+        raise UsageError(
+            f"resign is true, and {env} is no game of two players that pays at its end alone: leave it out"
+        )
     return replace(spec, optional_fields=(*spec.optional_fields, SEARCHED, FULLY_SEARCHED))
 
 
@@ -82,4 +87,5 @@ def search_args(plan: Plan, leaves: Leaves) -> SearchArgs:
         temperature_moves=search.search_temperature_moves,
         noise=search.search_noise,
         full_share=search.search_full_share,
+        resigns=search.resign,
     )
