@@ -89,7 +89,9 @@ class LearnerState:
         self.cloning: dict[str, Any] = dict(begins_from.cloning)
         self.games: GameBuffer | None = None
         if args.games is not None:
-            self.games = GameBuffer(args.games, args.config.search.samples_per_position)
+            config = args.config
+            samples = config.slots_per_iteration * config.rollout * config.learner.num_epochs
+            self.games = GameBuffer(args.games, config.search.samples_per_position, samples)
             self.games.load_if_empty(args.checkpoints)
         self.is_resumed = begins_from.saved is not None and args.predecessor_env_steps is None
         self.env_steps = begins_from.env_steps

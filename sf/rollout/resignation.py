@@ -35,13 +35,13 @@ class Resignations:
         self._lowest[game, player] = min(self._lowest[game, player], value)
         return self.threshold is not None and not self._is_played_on[game] and value <= self.threshold
 
-    def game_over(self, game: int, rewards: np.ndarray) -> tuple[int, int]:
-        """The next game begins. rewards: [2] of the last step.
+    def game_over(self, game: int, rewards: np.ndarray | None) -> tuple[int, int]:
+        """Call this when the next game begins. rewards: [2] of the last step; None if the game has no outcome.
 
         Returns how many players would have resigned in a game that was played on, and how many of these did not lose.
         """
         wrong = right = 0
-        if self._is_played_on[game]:
+        if self._is_played_on[game] and rewards is not None:
             for lowest, reward in zip(self._lowest[game].tolist(), rewards.tolist(), strict=True):
                 if self.threshold is not None and lowest <= self.threshold:
                     wrong, right = wrong + (reward >= 0), right + (reward < 0)

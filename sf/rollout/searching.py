@@ -126,7 +126,8 @@ class SearchedActions:
     def _end(self, game: int, result: StepResult) -> None:
         if self._resignations is not None:
             agents = slice(game * self._num_agents, (game + 1) * self._num_agents)
-            would, wrong = self._resignations.game_over(game, result.reward[agents])
+            has_outcome = result.terminated[agents].all()
+            would, wrong = self._resignations.game_over(game, result.reward[agents] if has_outcome else None)
             self._counters.add(searched_games=1, would_resign=would, would_resign_wrongly=wrong)
 
     def _next(self) -> Asked | None:

@@ -41,6 +41,14 @@ def test_games_are_played_on_at_first_and_one_in_ten_later():
     assert wrong == 0
 
 
+def test_games_without_an_outcome_say_nothing():
+    resignations = Resignations(1, np.random.default_rng(0))
+    for _ in range(100):
+        resignations.resigns(0, 0, -0.5)
+        assert resignations.game_over(0, None) == (0, 0)
+    assert resignations.threshold is None
+
+
 def test_the_threshold_falls_where_those_who_would_resign_win():
     resignations = Resignations(1, np.random.default_rng(0))
     for _ in range(30):

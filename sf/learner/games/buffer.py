@@ -28,14 +28,14 @@ class GameBuffer:
     """Keeps games, the oldest of which make room. Only one process may write. Its threads may do so at any time.
 
     A position is worth `samples_per_position` samples, which is the credit of the learner. What was not drawn of a
-    position before it is gone is forgone.
+    position before it is gone is forgone, but for the samples of one iteration.
     """
 
-    def __init__(self, arrays: SharedArrays, samples_per_position: float) -> None:
+    def __init__(self, arrays: SharedArrays, samples_per_position: float, samples_per_iteration: int = 0) -> None:
         """arrays: see `sf.shared.kept_games.allocate_games`."""
         self._arrays, self._positions = arrays, position_arrays(arrays)
         self._length = arrays["length"]
-        self._samples_per_position = samples_per_position
+        self._samples_per_position, self._samples_per_iteration = samples_per_position, samples_per_iteration
         self._capacity = len(next(iter(self._positions.values())))
         self._lock = threading.Lock()
 
@@ -122,7 +122,7 @@ class GameBuffer:
             array[at] = game[name]
         self._length[end_game % len(self._length)] = num
         end_position += num
-        most = self._samples_per_position * (end_position - first_position)
+        most = max(self._samples_per_position * (end_position - first_position), self._samples_per_iteration)
         credit = min(counts["credit"] + self._samples_per_position * num, most)
         come = {"end_position": end_position, "end_game": end_game + 1, "credit": credit}
         self._write({**counts, **left, **come})

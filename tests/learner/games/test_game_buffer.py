@@ -71,6 +71,14 @@ def test_credit_comes_with_positions_and_is_gone_with_them():
     assert games.credit == 20  # of the 10 positions that are there
 
 
+def test_a_buffer_that_is_smaller_than_an_iteration_earns_one_all_the_same():
+    arrays = arrays_of(10)
+    games = GameBuffer(arrays, samples_per_position=1.0, samples_per_iteration=25)
+    for number in range(10):
+        games.add(game(number, 5, arrays))
+    assert games.credit == 25
+
+
 def test_a_file_gives_back_the_games_and_the_same_draws(tmp_path):
     arrays = arrays_of(20)
     games = GameBuffer(arrays, 3.0)
