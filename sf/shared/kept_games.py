@@ -1,4 +1,4 @@
-"""The memory of the buffer of games: positions of games that have ended, and how many there are.
+"""Lays out the memory of the buffer of games: positions of games that have ended, and how many there are.
 
 The parent allocates it, and a learner fills it (`sf.learner.games.buffer`). So the successor of a learner that has died
 goes on with the same games.
@@ -20,7 +20,7 @@ COUNTS = ("first_position", "end_position", "first_game", "end_game", "num_drawn
 def allocate_games(spec: EnvSpec, num_games: int, num_bytes: int) -> SharedArrays:
     """Returns arrays of `spec`'s fields of a step by name, and `target`, each [P, ...], of as many positions as fit.
 
-    And of the buffer itself: `length` [num_games], the positions of each game; `counts` [2, len(COUNTS)], of which
+    The arrays of the buffer itself are `length` [num_games], the positions of each game; `counts` [2, len(COUNTS)], of which
     `latest` [1] says which row is valid.
     """
     fields = _fields(spec, 1)

@@ -1,4 +1,4 @@
-"""What loaders do with games: add those that end in slots, and fill a batch with their positions when it is time to."""
+"""Adds the games that end in slots to the buffer, and fills batches with their positions when there are enough."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ class GameSupply:
             if has_next(name):
                 target[num_steps] = rows[-1]
         batch.reward[:] = torch.from_numpy(drawn[TARGET]).unflatten(0, (num_steps, num_trajectories))
-        for is_so in (batch.first, batch.terminated, batch.valid):
-            is_so[:] = True
+        for flag in (batch.first, batch.terminated, batch.valid):
+            flag[:] = True
         batch.policy_version.fill_(self._version())
         batch.state.zero_()
 
