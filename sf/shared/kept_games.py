@@ -20,8 +20,8 @@ COUNTS = ("first_position", "end_position", "first_game", "end_game", "num_drawn
 def allocate_games(spec: EnvSpec, num_games: int, num_bytes: int) -> SharedArrays:
     """Returns arrays of `spec`'s fields of a step by name, and `target`, each [P, ...], of as many positions as fit.
 
-    The arrays of the buffer itself are `length` [num_games], the positions of each game; `counts` [2, len(COUNTS)], of which
-    `latest` [1] says which row is valid.
+    The arrays of the buffer itself are `length` [num_games], the positions of each game; `counts` [2, len(COUNTS)]; and
+    `latest` [1], which says which of the two rows of these is valid.
     """
     fields = _fields(spec, 1)
     num_positions = max(1, num_bytes // sum(field.num_bytes for field in fields))

@@ -1,4 +1,4 @@
-"""Adds the games that end in slots to the buffer, and fills batches with their positions when there are enough."""
+"""Adds the games that end in slots to the buffer, and fills batches with their positions once there are enough."""
 
 from __future__ import annotations
 
