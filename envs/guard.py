@@ -157,6 +157,10 @@ class GuardedGroup:
     def game(self, env_idx: int) -> Any:
         return cast("SearchableGroup", self._group).game(env_idx)
 
+    def resign(self, env_idx: int) -> None:
+        """See `sf.envs.openspiel.group.OpenSpielGroup`, whose games are the only ones that are resigned."""
+        cast("Any", self._group).resign(env_idx)
+
     def set_shaping(self, actor_idx: int, weights: np.ndarray) -> None:
         """See `sf.envs.ShapedGroup`. To be repeated after a fault: all actors have a `first` observation then."""
         cast("ShapedGroup", self._group).set_shaping(actor_idx, weights)

@@ -177,6 +177,10 @@ class OpenSpielGroup:
         """Returns a copy of the state of a game."""
         return self._matches[env_idx].position()
 
+    def resign(self, env_idx: int) -> None:
+        """Let whoever moves in this game lose with the next step, in the place of its choice."""
+        self._matches[env_idx].resign()
+
 
 class FilmedMatch(Match):
     """Films itself (`sf.envs.rendering.film.Camera`): each picture is the text that OpenSpiel writes of a position."""

@@ -60,9 +60,11 @@ class Match:
         self._returns = self._nothing
         self.num_decisions = 0
         self.is_over = True
+        self._has_resigned = False
 
     def start(self) -> None:
         """Begin the next game in which somebody has something to decide."""
+        self._has_resigned = False
         for _ in range(_MOST_GAMES_WITHOUT_DECISION):
             self._state = self._game.new_initial_state()
             self._go_on()
@@ -84,6 +86,12 @@ class Match:
         Raises UsageError for an action that is not legal, of which OpenSpiel may crash.
         """
         state, mover = self._state, self._mover
+        if self._has_resigned:
+            self.is_over = True
+            self.num_decisions += 1
+            lowest, highest = self._game.min_utility(), self._game.max_utility()
+            self._returns = [lowest if player == mover else highest for player in self._all]
+            return self._returns
         if mover == ALL_AT_ONCE:
             state.apply_actions([self._action(p, choices[first + p]) for p in range(self.num_players)])
         else:
@@ -98,6 +106,10 @@ class Match:
         if self._returns == before:
             return self._nothing
         return [now - then for now, then in zip(self._returns, before, strict=True)]
+
+    def resign(self) -> None:
+        """Let the mover lose in the place of its next choice, in a game of two players which pays at its end."""
+        self._has_resigned = True
 
     def show(
         self,

@@ -19,6 +19,7 @@ from sf.shared.scheduled import Scheduled
 from sf.shared.slots import LearnerSlots
 from sf.shared.teaching import Teaching
 from sf.shared.weights import SharedWeightsSpec
+from sf.system.arrays import SharedArrays
 from sf.system.processes.stopping import StopFlag
 
 
@@ -73,6 +74,7 @@ class LearnerArgs:
     scheduled: Scheduled | None  # what `--anneal` changes
     levels: Levels | None  # that learners choose from
     teaching: Teaching | None  # how much teachers are listened to
+    games: SharedArrays | None  # of `sf.shared.kept_games`, where the learner trains on a buffer of games
     demonstrations: Path | None  # where rows of `sf.storage.demonstrations` are
     recoveries: tuple[RecoveryMemory, ...]  # of all policies
     orders: Connection  # decisions of the parent over the population, see sf.learner.orders

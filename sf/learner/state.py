@@ -14,6 +14,7 @@ from sf.learner.args import LearnerArgs
 from sf.learner.batches.batch import Batch
 from sf.learner.checkpoints.content import Origin, make_checkpoint, origin
 from sf.learner.compiled.faster_step import FasterStep
+from sf.learner.games.buffer import GameBuffer
 from sf.learner.gradients.workers import GradientWorkers
 from sf.learner.levels import LevelScores
 from sf.learner.schedules import Annealing
@@ -51,7 +52,8 @@ class LearnerState:
     ranks: train the policy together. hyperparameters: differ from the configuration, by the parent's latest order.
     is_resumed: the updater is that of a checkpoint, and there was no learner before in this run. trained_steps: of the
     env steps, what the weights have learned from. weights_event: number of the decision that gave the policy its
-    weights. lost_steps: of the learner before this one, without a trace in the weights.
+    weights. lost_steps: of the learner before this one, without a trace in the weights. games: that it trains on; None
+    where it trains on trajectories as they come.
     """
 
     def __init__(
@@ -85,6 +87,12 @@ class LearnerState:
             self.levels = LevelScores.of(args.levels, args.config.sampler)
             self.levels.load(begins_from.levels)
         self.cloning: dict[str, Any] = dict(begins_from.cloning)
+        self.games: GameBuffer | None = None
+        if args.games is not None:
+            config = args.config
+            samples = config.slots_per_iteration * config.rollout * config.learner.num_epochs
+            self.games = GameBuffer(args.games, config.search.samples_per_position, samples)
+            self.games.load_if_empty(args.checkpoints)
         self.is_resumed = begins_from.saved is not None and args.predecessor_env_steps is None
         self.env_steps = begins_from.env_steps
         self.trained_steps = begins_from.trained_steps
@@ -120,13 +128,13 @@ class LearnerState:
     def is_finished(self) -> bool:
         return self._args.target_env_steps is not None and self.env_steps >= self._args.target_env_steps
 
-    def count(self, env_steps: int, lost_steps: int = 0) -> None:
-        """Count an iteration. lost_steps: env steps that were taken, and not trained on. Raises FinalError if the
-        ranks have come to different weights."""
+    def count(self, env_steps: int, lost_steps: int = 0, has_trained: bool = True) -> None:
+        """Count an iteration. lost_steps: env steps that were taken, and not trained on. has_trained: False where it
+        only waited for games. Raises FinalError if the ranks have come to different weights."""
         self.env_steps += env_steps + lost_steps
         self._unsaid_lost_steps += lost_steps
         self.trained_steps += env_steps
-        self._num_iterations += 1
+        self._num_iterations += has_trained
         if self._num_iterations % _COMPARE_EVERY == 0 and not self.ranks.have_the_same(self.updater.flat_weights()):
             raise FinalError(_NOT_THE_SAME)
 

@@ -2,7 +2,8 @@
 
 Consumes   filled slots.
 Produces   free slots, published weights, training metrics, checkpoints, and its state for a successor.
-Waits for  a batch of filled slots. Before every minibatch it looks at the stop flag.
+Waits for  a batch of filled slots, or with a buffer of games for games enough. Before every minibatch it looks at the
+           stop flag.
 Unblocked  by rollout workers, or by a stop.
 """
 
@@ -18,7 +19,7 @@ import torch
 from sf.envs import ActionSpec
 from sf.learner.args import LearnerArgs
 from sf.learner.batches.batch import Batch
-from sf.learner.batches.choice import make_loader
+from sf.learner.batches.choice import make_games_loader, make_loader
 from sf.learner.batches.loaders import Loader
 from sf.learner.callback import IterationCallback
 from sf.learner.checkpoints.saver import Saver
@@ -99,7 +100,11 @@ class Learner:
         self._policy_workers = None
         if args.policy_workers is not None:
             self._policy_workers = PolicyWorkers(self.weights, args.policy_workers, reports)
-        self._loader = make_loader(args, self.weights, demonstrations)  # takes samples from here on
+        # It takes samples from here on.
+        if state.games is None:
+            self._loader = make_loader(args, self.weights, demonstrations)
+        else:
+            self._loader = make_games_loader(args, state.games, lambda: state.updater.version)
         reports.send(LearnerReady(state.env_steps, state.seconds_before, state.lost_steps, state.weights_event))
 
         if state.lost_steps:
@@ -135,14 +140,18 @@ class Learner:
         self._pace.begin(busy_since)
         annealing = state.annealing
         annealed = {} if annealing is None else annealing.values(config)
-        steps = state.updater.train_iteration(batch, agreed.share_done, self._callback, annealed)
-        # Also where the first epoch was cut short: those that an optimiser step has seen.
-        env_steps = agreed.env_steps * min(steps, config.num_batches_per_epoch) // config.num_batches_per_epoch
-        state.count(env_steps, agreed.lost_steps)
+        steps, env_steps = 0, agreed.env_steps
+        trains = self._loader.has_batch
+        if trains:
+            steps = state.updater.train_iteration(batch, agreed.share_done, self._callback, annealed)
+            # Also where the first epoch was cut short: those that an optimiser step has seen.
+            env_steps = env_steps * min(steps, config.num_batches_per_epoch) // config.num_batches_per_epoch
+        state.count(env_steps, agreed.lost_steps, trains)
         if annealing is not None:  # before rollout workers go on
             annealing.look()
             annealing.publish(state.env_steps)
-        state.look_at_levels(batch)
+        if trains:
+            state.look_at_levels(batch)
         state.publish_teaching()
         self._loader.release()
         self.weights.flush()
@@ -150,12 +159,12 @@ class Learner:
         self._last_s = now - busy_since
         _say_if_any(self._pace.end(now))
         counters.add(steps=env_steps + agreed.lost_steps, calls=steps)
-        if state.updater.helper is not None:
+        if trains and state.updater.helper is not None:
             state.updater.helper.measured(steps, busy_s=self._last_s, for_batch_s=busy_since - waiting_since)
-        is_cut = steps < config.steps_per_iteration
+        is_cut = trains and steps < config.steps_per_iteration
         if now - self._reported_at > _REPORT_EVERY_S or state.is_finished or is_cut:
             self._reported_at = now
-            _report(self._reports, state, self._agreement)
+            _report(self._reports, state, self._agreement, self._loader)
         if is_cut and not args.config.sampler.async_rl:
             say(_CUT_IN_SYNCHRONOUS_MODE)
         if self._rollback.is_due:
@@ -293,9 +302,11 @@ def _own_status(
     )
 
 
-def _report(reports: Reports, state: LearnerState, agreement: Agreement) -> None:
+def _report(reports: Reports, state: LearnerState, agreement: Agreement, loader: Loader) -> None:
     scheduled = {} if state.annealing is None else state.annealing.metrics()
     of_levels = {} if state.levels is None else state.levels.metrics()
-    reports.send(Trained(state.env_steps, {**scheduled, **of_levels, **state.updater.pop_metrics()}))
+    reports.send(
+        Trained(state.env_steps, {**scheduled, **of_levels, **loader.metrics(), **state.updater.pop_metrics()})
+    )
     if state.ranks.size > 1:
         reports.send(RankWaits(agreement.pop_wait_shares(), state.pop_lost_steps()))

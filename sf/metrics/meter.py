@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from sf.metrics.bottleneck import Load
-from sf.shared.counters import Counters
+from sf.shared.counters import OF_SEARCH, Counters
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _IDLE = slice(3, 5)  # of the figures of a core: idle, and idle while a disk works
@@ -132,6 +132,25 @@ class Window:
                     shares[f"policy_{policy_id:02d}/learner/{name}_share"] = self.share(name, [row])
         shares["policy/actions_per_batch"] = self.count("policy") / max(self.count("policy", "calls"), 1.0)
         return shares
+
+    def of_search(self) -> dict[str, float]:
+        """Returns what rollout workers count of their searches, by the names in a record; nothing where none search."""
+        count = {name: self.count("rollout", name) for name in OF_SEARCH}
+        if not count["simulations"]:
+            return {}
+        leaves, requests = count["leaves"], count["leaf_requests"]
+        of_resignation = {}
+        if count["searched_games"]:
+            of_resignation["search/resigned_share"] = count["resigned_games"] / count["searched_games"]
+        if count["would_resign"]:
+            of_resignation["search/wrongly_resigned_share"] = count["would_resign_wrongly"] / count["would_resign"]
+        return {
+            "search/simulations_per_second": self.rate("rollout", "simulations"),
+            "search/depth": count["leaf_depth"] / max(leaves, 1.0),
+            "search/leaves_per_request": leaves / max(requests, 1.0),
+            "search/kept_share": count["kept_simulations"] / (count["kept_simulations"] + count["simulations"]),
+            **of_resignation,
+        }
 
     def cores_in_use(self) -> dict[str, float]:
         """Returns how many cores each role keeps busy, and the share of all in use, by the names in a record."""

@@ -180,6 +180,7 @@ class Progress:
             **self._counts(),
             **self._means(),
             **window.shares(self.num_policies),
+            **window.of_search(),
             **window.cores_in_use(),
             **added,
         }
@@ -229,6 +230,7 @@ class Progress:
             **self._counts(),
             **self._means(),
             **whole.shares(self.num_policies),
+            **whole.of_search(),
         }
 
     def _first_update(self) -> str:

@@ -172,6 +172,7 @@ def require_can_be_ranked(config: Config, place: Place) -> None:
     reasons = {
         "players that do not learn (past_share)": config.players.with_players,
         "gradient_workers": bool(config.learner.gradient_workers),
+        "buffer_games": config.learner.algorithm == "search" and config.search.buffer_games > 0,
         "trajectory_priority": config.learner.trajectory_priority > 0,
     }
     for what, is_asked in reasons.items():

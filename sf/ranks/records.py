@@ -14,6 +14,7 @@ _SUMS = (
     "lost_episodes",
     "lost_frames",
     "env_faults",
+    "search/simulations_per_second",
 )
 _OVER_EPISODES = ("mean_return", "mean_episode_steps", "mean_episode_frames", "true_objective")
 _OVER_EPISODES_PREFIX = "stats/"

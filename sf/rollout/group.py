@@ -26,7 +26,10 @@ _OF_RECORDERS, _OF_SEARCH = 1, 2  # the keys of what they draw
 
 
 class RolloutGroup:
-    """A group of environments with the slots it fills."""
+    """A group of environments with the slots it fills.
+
+    num_rows: of slots that the last call of `advance` has written.
+    """
 
     def __init__(self, group_idx: int, args: RolloutWorkerArgs) -> None:
         self._group_idx = group_idx
@@ -50,7 +53,7 @@ class RolloutGroup:
         self._result = StepResult.empty(num_actors)
         self._slots: list[int] = []  # that are being filled
         self._slot_idx = np.empty(0, np.int64)  # the same: an array indexes twice as fast
-        self._row = 0
+        self._row = self.num_rows = 0
         # [N, ...], what the next rollout begins with: row T of the slots handed over last.
         self._next_obs = {key: np.zeros((num_actors, *rows.shape[2:]), rows.dtype) for key, rows in self._obs.items()}
         self._next_first = np.ones(num_actors, bool)
@@ -59,7 +62,9 @@ class RolloutGroup:
         self._actions: Actions = AskedActions(args.channel, group_idx, self._assignment)
         if args.search is not None:
             of_search = np.random.default_rng((*key, _OF_SEARCH))
-            self._actions = SearchedActions(args.search, args.channel, group_idx, self._envs, self._rows, of_search)
+            self._actions = SearchedActions(
+                args.search, args.channel, args.counters, group_idx, self._envs, self._rows, of_search
+            )
         self._played: list[PlayedMatch] = []  # since they were taken last
         self._recorders = self._recorders_of(args, self._rng_of_recorders)
 
@@ -97,9 +102,11 @@ class RolloutGroup:
 
     def advance(self) -> list[Episode]:
         """Apply the actions, if they have come; ask for the next ones, or hand over what is full."""
+        self.num_rows = 0
         if not self._actions.have_come():
             self._env_steps.num_of_last_step = 0
             return []
+        self.num_rows = len(self.actors)
         finished = self._step()
         if self._row < self._rollout:
             self._actions.ask(self._row)

@@ -78,12 +78,13 @@ class RolloutWorker:
         looked_at = channel.wait()
         counters.working()
         answered = channel.take(looked_at)
-        env_steps = 0
+        env_steps = num_rows = 0
         for group_idx in answered:
             group = groups[group_idx]
             num_away = group.num_away
             finished, num_cut = group.advance(), group.pop_num_cut()
             env_steps += group.num_env_steps
+            num_rows += group.num_rows
             counters.add(  # what is not reported before this process dies is lost
                 episodes=len(finished) + num_cut, away=group.num_away - num_away
             )
@@ -92,7 +93,7 @@ class RolloutWorker:
         for group_idx in looked_at:
             if groups[group_idx].begin_if_it_can():
                 episodes.release(group_idx)
-        counters.add(steps=env_steps, rows=len(answered) * channel.actors_per_group, calls=len(answered))
+        counters.add(steps=env_steps, rows=num_rows, calls=len(answered))
         episodes.send_if_due(time.perf_counter())
         self._report_faults()
 

@@ -15,6 +15,7 @@ from sf.envs.tasks.united import FoundTasks
 from sf.run.plan import Plan, PolicyNetwork
 from sf.run.startup.demonstrations import kept_at
 from sf.shared.counters import CounterRow, Counters
+from sf.shared.kept_games import allocate_games
 from sf.shared.leaves import Leaves
 from sf.shared.levels import Levels
 from sf.shared.queues import IndexQueue, LocalQueues, PipeQueue, Queues, make_queues
@@ -57,6 +58,7 @@ class RunMemory:
     scheduled: Scheduled | None  # what `--anneal` changes
     levels: Levels | None  # that learners choose from
     leaves: Leaves | None  # of searches, where these choose the actions
+    games: SharedArrays | None  # of the buffer of games, where the learner has one
     teaching: Teaching | None  # where the run has teachers
     demonstrations: Path | None  # where the rows of demonstrations are
     tasks: TaskTable | None  # where the environment is several tasks
@@ -129,6 +131,7 @@ class RunMemory:
             leaves=Leaves.allocate(plan.networks[0].spec, plan.num_groups, plan.leaves_per_group)
             if plan.leaves_per_group
             else None,
+            games=_games(plan) if plan.num_buffered_games else None,
             levels=Levels.allocate(plan.levels, plan.num_policies) if plan.levels is not None else None,
             teaching=_teaching(plan) if plan.teachers else None,
             demonstrations=kept_at(run_dir.path, plan.config.learner.demonstrations)
@@ -161,6 +164,10 @@ def rows_by_role(counts: Mapping[str, int]) -> dict[str, range]:
         rows[role] = range(first, first + count)
         first += count
     return rows
+
+
+def _games(plan: Plan) -> SharedArrays:
+    return allocate_games(plan.spec, plan.num_buffered_games * plan.spec.num_agents, plan.bytes_of_games)
 
 
 def _teaching(plan: Plan) -> Teaching:

@@ -48,6 +48,7 @@ def parts_needed(plan: Plan) -> list[Part]:
             "the widths of its layers (--encoder_mlp_layers, --encoder_conv_mlp_layers, --rnn_size), --num_policies or "
             "--policy_workers_per_policy",
         ),
+        Part("the buffer of games", plan.bytes_of_games, "--buffer_mib"),
         Part(
             "recurrent states",
             states,

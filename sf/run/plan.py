@@ -75,6 +75,16 @@ class Plan:
     place: Place = ALONE_HERE  # of this trainer among the ranks
 
     @property
+    def num_buffered_games(self) -> int:
+        """Returns how many games the buffer of the learner has at most; 0 without one."""
+        return self.config.search.buffer_games if self.config.learner.algorithm == "search" else 0
+
+    @property
+    def bytes_of_games(self) -> int:
+        """Returns the memory of that buffer."""
+        return self.config.search.buffer_mib * 2**20 if self.num_buffered_games else 0
+
+    @property
     def resolved(self) -> dict[str, Any]:
         """What became of flags that may be auto, and that is the same for all learners of a policy."""
         learner = self.config.learner

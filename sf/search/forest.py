@@ -35,6 +35,8 @@ _FUNCTIONS = {  # what they take, and whether they return a number
     "forest_disturb": ("pipf", False),
     "forest_read": ("pippppppp", True),
     "forest_line": ("piippi", True),
+    "forest_depth": ("pipp", True),
+    "forest_num_visits": ("pi", True),
     "forest_mover": ("pi", True),
     "forest_num_nodes": ("pi", True),
     "forest_num_edges": ("pi", True),
@@ -168,6 +170,15 @@ class Forest:
     def mover(self, game: int) -> int:
         """Returns who moves at the root, see `Positions`."""
         return self._call("mover", game)
+
+    def depth(self, games: np.ndarray, nodes: np.ndarray) -> int:
+        """Returns the number of steps from the roots to these nodes, all together. games, nodes: [M] int32."""
+        games, nodes = np.ascontiguousarray(games), np.ascontiguousarray(nodes)
+        return self._call("depth", len(games), _at(games), _at(nodes))
+
+    def num_visits(self, game: int) -> int:
+        """Returns how often the root was visited, its own evaluation included."""
+        return self._call("num_visits", game)
 
     def num_choices(self, game: int) -> int:
         """Returns the number K of choices at the root."""

@@ -65,6 +65,7 @@ class Search:
         self._games = np.empty(0, np.int32)  # that are searched
         self._new: list[Leaves] = []  # roots that are to be described
         self._is_known = np.zeros(num_games, bool)  # [G] the root is evaluated
+        self._ordered = np.full(num_games, settings.num_simulations, np.int64)  # [G] simulations of a move
 
     @property
     def num_bytes(self) -> int:
@@ -76,15 +77,16 @@ class Search:
         """Returns whether all games have had their simulations."""
         return not len(self._games)
 
-    def begin(self, games: Sequence[int]) -> None:
+    def begin(self, games: Sequence[int], num_simulations: np.ndarray | None = None) -> None:
         """Search these games for a move. Those that `descend` has not kept begin with a new tree, from place 0 of the
-        model."""
+        model. num_simulations: [len(games)]; None: those of the settings."""
         self._games = np.array(games, np.int32)
+        self._ordered[self._games] = self._settings.num_simulations if num_simulations is None else num_simulations
         for game in games:
             if not self._is_known[game]:
                 self._new.append(self._forest.plant(game))
             else:
-                self._forest.order(game, self._settings.num_simulations)
+                self._forest.order(game, int(self._ordered[game]))
 
     def leaves(self) -> Asked:
         """Go on to positions that are to be evaluated. They may be none, of games that are nearly decided."""
@@ -107,7 +109,7 @@ class Search:
         self._forest.evaluate(asked.game, asked.node, logits / self._settings.prior_temperature, values)
         for game in asked.game[asked.node == 0].tolist():
             self._is_known[game] = True
-            self._forest.order(game, self._settings.num_simulations)
+            self._forest.order(game, int(self._ordered[game]))
         self._forget_done()
 
     def is_known(self, game: int) -> bool:
@@ -117,6 +119,14 @@ class Search:
     def disturb(self, game: int, noise: np.ndarray, share: float = 0.0) -> None:
         """See `Forest.disturb`."""
         self._forest.disturb(game, noise, share)
+
+    def depth(self, asked: Asked) -> int:
+        """Returns how many moves behind the roots these positions are, all together."""
+        return self._forest.depth(asked.game, asked.node)
+
+    def num_simulations(self, game: int) -> int:
+        """Returns how many simulations the tree of a game has, those included that were kept from earlier moves."""
+        return self._forest.num_visits(game) - 1 if self._is_known[game] else 0
 
     def mover(self, game: int) -> int:
         return self._forest.mover(game)
@@ -152,7 +162,8 @@ class Search:
 
     def _selected(self) -> Leaves:
         num = len(self._games)
-        most = max(1, min(self._settings.batch // num, self._settings.num_simulations // _LARGEST_BATCH_SHARE))
+        fewest = int(self._ordered[self._games].min())
+        most = max(1, min(self._settings.batch // num, fewest // _LARGEST_BATCH_SHARE))
         found = self._forest.select(self._games, most)
         if not len(found.game):
             self._forget_done()

@@ -523,6 +523,17 @@ int64_t forest_line(
   return num;
 }
 
+// Steps from the root to these nodes [num], all together.
+int64_t forest_depth(Forest* forest, int64_t num, const int32_t* games, const int32_t* nodes) {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < num; i++) {
+    Search search{forest->settings, forest->trees[games[i]]};
+    for (int32_t idx = search.at(nodes[i]).parent; idx >= 0; idx = search.at(idx).parent) sum++;
+  }
+  return sum;
+}
+
+int64_t forest_num_visits(const Forest* forest, int64_t game) { return forest->trees[game].nodes[0].visits; }
 int64_t forest_mover(const Forest* forest, int64_t game) { return forest->trees[game].nodes[0].mover; }
 int64_t forest_num_nodes(const Forest* forest, int64_t game) { return forest->trees[game].nodes.size(); }
 int64_t forest_num_edges(const Forest* forest, int64_t game) { return forest->trees[game].nodes[0].num_edges; }

@@ -11,7 +11,14 @@ import numpy as np
 
 from sf.system.arrays import Field, SharedArrays
 
-COUNTS = ("steps", "calls", "episodes", "rows", "player_steps", "heartbeat", "is_held_up", "away", "envs")
+OF_SEARCH = (
+    *("simulations", "kept_simulations", "leaves", "leaf_depth", "leaf_requests"),
+    *("searched_games", "resigned_games", "would_resign", "would_resign_wrongly"),
+)
+COUNTS = (
+    *("steps", "calls", "episodes", "rows", "player_steps", "heartbeat", "is_held_up", "away", "envs"),
+    *OF_SEARCH,
+)
 _TIMES = ("busy_s", "wait_s", "slot_wait_s")
 
 
@@ -27,6 +34,11 @@ class Counters:
     episodes: that have ended, by themselves or by the fault of an environment (rollout worker).
     away: agents that are in no episode, as they have left their match (rollout worker).
     envs: environments that are made (rollout worker).
+    simulations: of searches; kept_simulations: that their trees had from earlier moves when they began; leaves: that
+        policy workers have evaluated in leaf_requests; leaf_depth: moves from the roots to these, all together (rollout
+        worker).
+    searched_games: that have ended, where players may resign; resigned_games: those in which one has; would_resign:
+        players in games that were played on; would_resign_wrongly: those of them that did not lose (rollout worker).
     heartbeat: odd while it works, even while it waits; grows with every piece of work.
     is_held_up: 1 while it waits for other ranks, however much work it has (learner).
     times: seconds of work, of waiting for a message, and of waiting for a free slot (rollout worker). The one under way

@@ -26,6 +26,7 @@ from sf.system.arrays import Field, SharedArrays
 
 OBS = "obs/"  # prefix of the observation fields
 SEARCHED = "search_policy"  # logits of what a search has found to be the better policy
+FULLY_SEARCHED = "fully_searched"  # where the search was long enough to learn from
 LOGITS = "logits"  # of all choices, at the leaves of searches
 
 
@@ -95,6 +96,7 @@ FIELDS = [
     StepField("intrinsic_advantage", np.float32, Writer.LEARNER, is_optional=True),
     StepField("demonstrated", np.bool_, Writer.LEARNER, is_optional=True),
     StepField(SEARCHED, np.float32, Writer.ROLLOUT, shape=_of_choices, is_optional=True),
+    StepField(FULLY_SEARCHED, np.bool_, Writer.ROLLOUT, is_optional=True),
     StepField(
         LOGITS,
         np.float32,

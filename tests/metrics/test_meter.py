@@ -103,7 +103,7 @@ def player_worker(args, monkeypatch, wait, work):
 
 
 def rollout_worker(args, monkeypatch, wait, work, is_parked=False):
-    group = MagicMock(is_parked=is_parked, advance=lambda: work() or [], num_env_steps=1, num_away=0)
+    group = MagicMock(is_parked=is_parked, advance=lambda: work() or [], num_env_steps=1, num_rows=1, num_away=0)
     group.pop_num_cut.return_value, group.pop_played.return_value = 0, []
     monkeypatch.setattr(sf.rollout.worker, "RolloutGroup", lambda *args: group)
     args.core, args.seed, args.seed_key, args.num_envs_per_group = None, 0, (), 1
@@ -121,7 +121,7 @@ def learner(args, monkeypatch, wait, work):
         monkeypatch.setattr(sf.learner.worker, part, MagicMock())
     monkeypatch.setattr(sf.learner.worker, "_demonstrations", lambda *args: None)
     monkeypatch.setattr(sf.learner.worker, "Rollback", MagicMock(return_value=MagicMock(is_due=False)))
-    state = MagicMock(is_finished=False, share_done=0.0, ranks=MagicMock(size=1, waited_s=0.0))
+    state = MagicMock(is_finished=False, share_done=0.0, games=None, ranks=MagicMock(size=1, waited_s=0.0))
     state.updater.train_iteration = lambda *args: work() or 1
     state.updater.helper = None
     loader = MagicMock(next=wait, env_steps=8)

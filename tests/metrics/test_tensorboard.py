@@ -142,7 +142,10 @@ def of_evaluations():
 # Of a single policy, and of an evaluation: test_matchmaker.py and test_evaluations.py have them.
 OF_OTHERS = {f"league/{name}" for name in ("rating", "win_rate", "worst_win_rate", "worst_env_steps")}
 OF_OTHERS |= {"eval/exploitability", "train/annealed/gamma", "train/teacher/kl", "train/teacher/coeff"}
+OF_OTHERS |= {f"search/{name}" for name in ("simulations_per_second", "depth", "leaves_per_request", "kept_share")}
+OF_OTHERS |= {f"search/{name}" for name in ("resigned_share", "wrongly_resigned_share")}
 OF_OTHERS |= {"train/demonstrations/loss", "train/demonstrations/coeff", "train/search/kl"}
+OF_OTHERS |= {f"train/search/{name}" for name in ("games", "positions", "samples_per_position")}
 OF_OTHERS |= {f"train/intrinsic/{name}" for name in ("bonus", "loss", "left_share")}
 OF_OTHERS |= {f"train/levels/{name}" for name in ("seen_share", "effective")}
 OF_OTHERS |= {f"ranks/{name}" for name in ("slowest", "wait_share", "slowest_wait_share")}  # tests/ranks

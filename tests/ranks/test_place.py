@@ -62,6 +62,7 @@ def test_the_first_rank_does_what_is_done_once_and_no_two_draw_the_same_numbers(
     [
         ({"past_share": 0.2}, "players that do not learn"),
         ({"gradient_workers": 1}, "gradient_workers"),
+        ({"algorithm": "search", "buffer_games": 100}, "buffer_games"),
     ],
 )
 def test_what_ranks_cannot_do_is_one_sentence(flags, what):

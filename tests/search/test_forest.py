@@ -191,3 +191,31 @@ def test_a_tree_goes_on_behind_a_move_in_memory_that_does_not_grow():
         assert len(game.ways[0]) <= 1 + found.visits.sum()
         sizes.append(search.num_bytes)
     assert max(sizes[10:]) <= 1.5 * max(sizes[:10])
+
+
+def test_a_search_says_how_deep_its_leaves_are_and_how_many_simulations_it_has():
+    model = RandomGames(num_players=1, seed=3)
+    search = Search(model, SearchSettings(num_simulations=30, root=PUCT, discount=DISCOUNT), num_games=1)
+    assert search.num_simulations(0) == 0
+    search.begin([0])
+    while not search.is_done:
+        asked = search.leaves()
+        ways = [model.ways[0][node] for node in asked.node.tolist()]
+        assert search.depth(asked) == sum(map(len, ways))
+        logits, values = (np.array(part) for part in zip(*map(model.judged, ways), strict=True))
+        search.evaluate(asked, logits, values)
+    assert search.num_simulations(0) == 30
+
+
+def test_games_may_have_different_numbers_of_simulations():
+    model = RandomGames(num_players=1, seed=3)
+    model.ways[1] = [()]
+    search = Search(model, SearchSettings(num_simulations=30, root=PUCT, discount=DISCOUNT), num_games=2)
+    search.begin([0, 1], np.array([30, 9]))
+    while not search.is_done:
+        asked = search.leaves()
+        ways = [model.ways[game][node] for game, node in zip(asked.game.tolist(), asked.node.tolist(), strict=True)]
+        if ways:
+            logits, values = (np.array(part) for part in zip(*map(model.judged, ways), strict=True))
+            search.evaluate(asked, logits, values)
+    assert [search.num_simulations(game) for game in (0, 1)] == [30, 9]

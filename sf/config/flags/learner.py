@@ -229,6 +229,10 @@ class LearnerConfig:
     adam_beta2: float = 0.999
     """Adam's decay rate of the second moment."""
 
+    weight_decay: float = 0.0
+    """Shrink all weights and biases by this share of themselves, times the learning rate, in each optimiser step
+    (decoupled weight decay, Loshchilov and Hutter 2019). AlphaZero's 1e-4 is a penalty in the loss, which is weaker."""
+
     max_grad_norm: float = 4.0
     """Clip the global norm of the gradients to this. 0: no clipping."""
 
@@ -286,7 +290,9 @@ class LearnerConfig:
             self, "vtrace_rho", "vtrace_c", "ppo_clip_ratio", "reward_scale", "learning_rate", "search_coeff", above=0
         )
         require_range(self, "lr_adaptive_min", "lr_schedule_kl_threshold", "adam_eps", above=0)
-        require_range(self, "ppo_clip_value", "value_loss_coeff", "max_grad_norm", "reward_clip", least=0)
+        require_range(
+            self, "ppo_clip_value", "value_loss_coeff", "max_grad_norm", "reward_clip", "weight_decay", least=0
+        )
         bonus = "exploration_loss_coeff"
         require_range(self, bonus, f"{bonus}_extra", f"{bonus}_final", "lr_adaptive_max_final", least=0)
         require_range(self, "learner_threads", least=1, most=_MOST_HELPERS)

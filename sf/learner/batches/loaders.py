@@ -30,10 +30,12 @@ LOOKS_EVERY_S = 1.0  # the learner, while it waits for a batch, whether the run 
 class Loader:
     """Fills the batches of a learner.
 
-    env_steps: in the batch that `next` has given last; its other samples are no decisions.
+    env_steps: in the batch that `next` has given last; its other samples are no decisions. has_batch: whether that
+    batch is to be trained on; else only its env steps count.
     """
 
     env_steps = 0
+    has_batch = True
 
     def next(self) -> Batch | None:
         """The next filled batch; None after a stop. The one before must have been released."""
@@ -50,6 +52,10 @@ class Loader:
     def pop_lost_steps(self) -> int:
         """Env steps since the last call that were taken, and that nobody will train on."""
         return 0
+
+    def metrics(self) -> dict[str, float]:
+        """What a report of the learner has of the loader, by name."""
+        return {}
 
 
 class SlotCopier:

@@ -77,7 +77,13 @@ class Saver:
         if self.saved_version == version or not self._args.place.saves:
             return True
         directory, keep = self._args.checkpoints, config.keep_checkpoints
-        path = self._checkpoints.write(lambda made: checkpoint.save(directory, made, env_steps, keep))
+
+        def write(made: Checkpoint) -> Path:
+            if self._state.games is not None:
+                self._state.games.save(directory)
+            return checkpoint.save(directory, made, env_steps, keep)
+
+        path = self._checkpoints.write(write)
         self._save_at = time.monotonic() + (_RETRY_AFTER_S if path is None else config.save_every_sec)
         if path is None:
             return False

@@ -63,7 +63,7 @@ class Fixed(NamedTuple):
         config = self.config
         settings = loss_settings(config, LossNumbers.of(config))._replace(clip_ratio=0.0)  # which is an input
         names = [term.name for term in terms_of(config)]
-        adam = config.adam_beta1, config.adam_beta2, config.adam_eps, config.max_grad_norm
+        adam = config.adam_beta1, config.adam_beta2, config.adam_eps, config.max_grad_norm, config.weight_decay
         return repr((settings, names, adam, self.action_spec, self.bfloat16))
 
 
@@ -209,7 +209,7 @@ class _Step:
     def _adam(
         self, weight: Tensor, gradient: Tensor, moments: AdamState, learning_rate: Tensor
     ) -> tuple[Tensor, AdamState]:
-        """As `torch.optim.Adam` has it."""
+        """As `torch.optim.AdamW` has it."""
         config = self._fixed.config
         after = AdamState(
             moments.step + 1,
@@ -217,6 +217,8 @@ class _Step:
             config.adam_beta2 * moments.exp_avg_sq + (1 - config.adam_beta2) * gradient.square(),
         )
         betas = config.adam_beta1, config.adam_beta2
+        if config.weight_decay:
+            weight = weight * (1 - learning_rate * config.weight_decay)
         return weight + adam_update(after, learning_rate, betas, config.adam_eps), after
 
 

@@ -109,16 +109,13 @@ def ppo_loss(
     named = {name for term in terms for name in term.fields}
     given = fields or {}
     fields = {name: _masked(tensor, mask) for name, tensor in given.items() if name in named}
-    masks: dict[str | None, Tensor] = {
-        None: mask,
-        **{term.over: given[term.over] for term in terms if term.over is not None},
-    }
+    masks = {(None, None): mask, **{(term.over, term.within): _mask_of(term, mask, given) for term in terms}}
     means = {
-        over: [MaskedMean(some, log_prob.dtype, sample_weight) for some in (of, _with(of, has_choice))]
-        for over, of in masks.items()
+        which: [MaskedMean(some, log_prob.dtype, sample_weight) for some in (of, _with(of, has_choice))]
+        for which, of in masks.items()
     }
     share_out(ranks, [mean for pair in means.values() for mean in pair])
-    mean, mean_of_chosen = means[None]
+    mean, mean_of_chosen = means[None, None]
 
     advantage = advantage.detach()
     if settings.corrects_advantages:
@@ -144,13 +141,13 @@ def ppo_loss(
         policy,
     )
 
-    def counted(over: str | None) -> Samples:
-        if over is None:
+    def counted(which: tuple[str | None, str | None]) -> Samples:
+        if which == (None, None):
             return samples
-        of_term = torch.where(masks[over], any_log_prob, 0.0)
-        return samples._replace(log_prob=of_term, mean=means[over][0], mean_of_chosen=means[over][1])
+        of_term = torch.where(masks[which], any_log_prob, 0.0)
+        return samples._replace(log_prob=of_term, mean=means[which][0], mean_of_chosen=means[which][1])
 
-    computed = [term.compute(counted(term.over)) for term in terms]
+    computed = [term.compute(counted((term.over, term.within))) for term in terms]
     values = [coefficient * value for coefficient, (value, _) in zip(coefficients, computed, strict=True)]
     loss = sum(values[1:], start=values[0])
     if sample_weight is not None:
@@ -171,6 +168,11 @@ def ppo_loss(
             "num_choices": mean_of_chosen.num_samples,
         }
     return PPOLoss(loss, {name: metric.detach() for name, metric in metrics.items()}, of_all_ranks.detach())
+
+
+def _mask_of(term: LossTerm, mask: Tensor, fields: Mapping[str, Tensor]) -> Tensor:
+    of = mask if term.over is None else fields[term.over]
+    return of if term.within is None else of & fields[term.within]
 
 
 def _with(mask: Tensor, has_choice: Tensor | None) -> Tensor:

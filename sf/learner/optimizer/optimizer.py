@@ -53,7 +53,8 @@ def adam_update(state: AdamState, learning_rate: float | Tensor, betas: tuple[fl
 
 
 class Optimizer:
-    """Adam (Kingma and Ba 2015, algorithm 1), and Muon (Jordan et al. 2024), both without weight decay.
+    """Adam (Kingma and Ba 2015, algorithm 1), and Muon (Jordan et al. 2024), both with decoupled weight decay
+    (Loshchilov and Hutter 2019, algorithm 2) where the configuration has any.
 
     The root mean square of Muon's update is about 0.2 times the learning rate, like Adam's (Liu et al. 2025, "Muon is
     scalable for LLM training", equation 4). So one learning rate serves both.
@@ -67,12 +68,14 @@ class Optimizer:
         device = next(model.parameters()).device
         is_on_gpu = device.type == "cuda"
         self._rate_there = torch.tensor(config.learning_rate, device=device) if is_on_gpu else None
-        self._adam = torch.optim.Adam(
+        kind = torch.optim.AdamW if config.weight_decay else torch.optim.Adam
+        self._adam = kind(
             [weight for weight in model.parameters() if id(weight) not in of_muon],
             lr=config.learning_rate if self._rate_there is None else self._rate_there,
             capturable=is_on_gpu,
             betas=(config.adam_beta1, config.adam_beta2),
             eps=config.adam_eps,
+            weight_decay=config.weight_decay,
             fused=True,
         )
         # It warns where its steps are not recorded, as those of several ranks are not.
@@ -82,7 +85,7 @@ class Optimizer:
             self._muon = torch.optim.Muon(
                 matrices,
                 lr=config.learning_rate,
-                weight_decay=0.0,
+                weight_decay=config.weight_decay,
                 momentum=_DECAY,
                 adjust_lr_fn="match_rms_adamw",
             )

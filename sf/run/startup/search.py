@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sf import envs
 from sf.config import Config
+from sf.config.schedules import parse
 from sf.envs import EnvSpec, UsageError
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
 from sf.envs.openspiel.family import SHOWN
@@ -13,8 +14,10 @@ from sf.rollout.searching import SearchArgs
 from sf.run.plan import Plan
 from sf.search.search import SearchSettings
 from sf.shared.leaves import Leaves
-from sf.shared.rows import SEARCHED
+from sf.shared.rows import FULLY_SEARCHED, SEARCHED
 
+_OF_TARGETS = ("gamma", "gae_lambda")
+_NUM_RESIGNING = 2  # players of a game that one of them may resign
 _BATCH = 16  # leaves of a group that are on their way at once
 
 
@@ -54,11 +57,17 @@ def with_search_rows(config: Config, spec: EnvSpec) -> EnvSpec:
         why = "the search is the teacher: leave teacher and demonstrations out"
     elif config.environment.share_reward != "none" or config.learner.reward_clip:
         why = "a search knows what the game pays: leave share_reward and reward_clip out"
+    elif config.search.buffer_games and any(each.name in _OF_TARGETS for each in parse(config.run.anneal)):
+        why = "the targets of a game are computed once: leave gamma and gae_lambda out of anneal, or buffer_games out"
     if why is not None:
         raise UsageError(f"algorithm is search, and {why}")
     group = envs.make_group(env, 1, config.environment, seed=0, first_env_idx=0)
-    group.forward_model(seed=0)  # type: ignore[attr-defined]  # says why the game cannot be searched
-    return replace(spec, optional_fields=(*spec.optional_fields, SEARCHED))
+    model = group.forward_model(seed=0)  # type: ignore[attr-defined]  # says why the game cannot be searched
+    if config.search.resign and not (model.num_players == _NUM_RESIGNING and model.pays_at_end):
+        raise UsageError(
+            f"resign is true, and {env} is no game of two players that pays at its end alone: leave it out"
+        )
+    return replace(spec, optional_fields=(*spec.optional_fields, SEARCHED, FULLY_SEARCHED))
 
 
 def leaves_per_group(config: Config) -> int:
@@ -71,5 +80,12 @@ def search_args(plan: Plan, leaves: Leaves) -> SearchArgs:
     settings = SearchSettings(
         search.simulations, search.search_root, discount=learner.gamma, batch=leaves_per_group(plan.config)
     )
-    scale = learner.reward_scale
-    return SearchArgs(settings, leaves, scale, search.search_temperature_moves, search.search_noise)
+    return SearchArgs(
+        settings,
+        leaves,
+        reward_scale=learner.reward_scale,
+        temperature_moves=search.search_temperature_moves,
+        noise=search.search_noise,
+        full_share=search.search_full_share,
+        resigns=search.resign,
+    )

@@ -212,3 +212,19 @@ def test_options_of_other_environments_are_refused(pyspiel: Any) -> None:
         _make("go", env_frameskip=4)
     with pytest.raises(UsageError, match="env_wrappers"):
         _make("go", env_wrappers=("gymnasium.wrappers:FlattenObservation",))
+
+
+def test_who_resigns_loses_and_the_next_game_begins(pyspiel: Any) -> None:
+    group = _make("connect_four")
+    obs = {key: np.zeros((group.num_actors, *box.shape), box.dtype) for key, box in group.spec.obs_space.items()}
+    result = envs.StepResult.empty(group.num_actors)
+    group.reset(obs)
+    choices, nothing = np.zeros((group.num_actors, 1), np.int32), np.zeros((group.num_actors, 0), np.float32)
+    assert group.step(choices, nothing, obs, result) == []
+    group.resign(1)  # type: ignore[attr-defined]
+    episodes = group.step(choices, nothing, obs, result)
+    assert result.reward.tolist() == [0, 0, 1, -1]  # the second player of the second match was to move
+    assert result.terminated.tolist() == result.first.tolist() == [False, False, True, True]
+    assert [(each.actor_idx, each.episode_return, each.num_steps) for each in episodes] == [(2, 1, 2), (3, -1, 2)]
+    assert group.step(choices, nothing, obs, result) == []
+    assert not result.terminated.any()

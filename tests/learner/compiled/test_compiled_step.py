@@ -146,6 +146,19 @@ def test_a_step_by_a_program_does_what_the_learners_own_does_for_iterations_of_a
     assert one.compiled._path_of_program() == path
 
 
+def test_weight_decay_is_in_the_program(followed_only):
+    one, other = Learner(weight_decay=10.0), Learner(weight_decay=10.0, with_program=False)
+    without = Learner(with_program=False)
+    for learner in (one, other, without):
+        learner.train(2)
+    assert one.compiled.is_at_work
+    assert_same(one.weights(), other.weights(), tolerance=1e-3)
+    size, full_size = (
+        sum(float(x.detach().norm()) for x in each.updater.model.parameters()) for each in (one, without)
+    )
+    assert size < 0.999 * full_size
+
+
 def test_what_changes_during_a_run_needs_no_other_program(followed_only):
     flags = {
         "exploration_loss_coeff_extra": 0.5,

@@ -79,6 +79,25 @@ def slow_orthogonal(matrix):
     return x
 
 
+def test_weight_decay_shrinks_all_weights_by_the_learning_rate_beside_the_steps_of_adam():
+    plain, decayed = Plain(), Plain()
+    rate, decay = 0.01, 0.3
+    optimizers = [
+        Optimizer(LearnerConfig(learning_rate=rate, weight_decay=share), network)
+        for network, share in ((plain, 0.0), (decayed, decay))
+    ]
+    before = weights_of(plain)
+    for network, optimizer in zip((plain, decayed), optimizers, strict=True):
+        with_gradients(network, 0)
+        optimizer.step(NOT_SKIPPED)
+    for name, weight in weights_of(decayed).items():
+        np.testing.assert_allclose(weight, weights_of(plain)[name] - rate * decay * before[name], rtol=1e-4, atol=1e-6)
+    kept = weights_of(decayed)
+    with_gradients(decayed, 1)
+    optimizers[1].step(SKIPPED)
+    assert all(np.array_equal(weight, kept[name]) for name, weight in weights_of(decayed).items())
+
+
 @with_muon
 def test_the_steps_of_muon_are_orthogonal_and_of_the_size_of_adams():
     network, rate = Plain(), 0.01
@@ -166,3 +185,16 @@ def test_a_network_without_hidden_matrices_has_adam_alone():
     with_gradients(network, 0)
     optimizer.step(NOT_SKIPPED)
     assert all(optimizer.moments(weight).keys() == {"step", "exp_avg", "exp_avg_sq"} for weight in network.parameters())
+
+
+@with_muon
+def test_muon_decays_its_matrices_and_leaves_the_rest_to_adam():
+    networks = [Plain(), Plain()]
+    before = weights_of(networks[0])
+    for network, decay in zip(networks, (0.0, 0.3), strict=True):
+        optimizer = Optimizer(LearnerConfig(optimizer="muon", learning_rate=0.01, weight_decay=decay), network)
+        with_gradients(network, 0)
+        optimizer.step(NOT_SKIPPED)
+    plain, decayed = (weights_of(network) for network in networks)
+    for name, weight in decayed.items():
+        np.testing.assert_allclose(weight, plain[name] - 0.003 * before[name], rtol=1e-4, atol=1e-6)

@@ -4,7 +4,7 @@ cross-entropy has the same gradient; for Gumbel roots Danihelka et al. 2022, equ
 from __future__ import annotations
 
 from sf.learner.loss.terms.term import LossTerm, divergence_from, total
-from sf.shared.rows import SEARCHED
+from sf.shared.rows import FULLY_SEARCHED, SEARCHED
 
 SEARCH = LossTerm(
     "search",
@@ -12,5 +12,6 @@ SEARCH = LossTerm(
     metrics={"search/kl": total("value")},  # KL(search, policy), in nats
     coefficient="search_coeff",
     fields=(SEARCHED,),
+    within=FULLY_SEARCHED,
     exists=lambda config: config.algorithm == "search",
 )

@@ -81,7 +81,8 @@ class LossTerm:
     rank, which add up to those of all. metrics: makes each metric, by name, from these totals and that of the value,
     "value". coefficient: the flag by which the value counts. fields: the fields of a step that `compute` reads. over:
     the field of a step, [T, B] bool, that says which samples count in the place of those that are trained on;
-    `log_prob`, `mean` and `mean_of_chosen` are of these then. exists: whether a learner has the term.
+    `log_prob`, `mean` and `mean_of_chosen` are of these then. within: the field that says which of them
+    count, where not all do. exists: whether a learner has the term.
     """
 
     name: str
@@ -90,4 +91,5 @@ class LossTerm:
     coefficient: str
     fields: tuple[str, ...] = ()
     over: str | None = None
+    within: str | None = None
     exists: Callable[[LearnerConfig], bool] = field(default=lambda config: True)

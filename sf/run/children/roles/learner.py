@@ -46,6 +46,7 @@ def _learner_arguments(start: Start) -> LearnerArgs:
         scheduled=memory.scheduled,
         levels=memory.levels,
         teaching=memory.teaching,
+        games=memory.games,
         demonstrations=memory.demonstrations,
         recoveries=memory.recoveries,
         orders=orders,
