@@ -159,13 +159,13 @@ def player(name, env, kwargs="{}", sees_all=True):
 
 def test_a_player_that_searches_holds_more_waves_than_random_commands():
     returns = {}
-    for name in ("random", "search:12"):
+    for name in ("random", "search:24"):
         group = envs.make_group("rts_tower", 2, EnvOptions(), seed=1, first_env_idx=0)
         going = Play(group, [player(name, "rts_tower")], np.zeros((2, 1), int), range(2), 2, 1, deterministic=False)
         returns[name] = []
         while not going.is_done:
             returns[name] += [episode.episode_return for episode in going.step()]
-    assert np.mean(returns["search:12"]) > 0.5 > np.mean(returns["random"]) + 0.5
+    assert np.mean(returns["search:24"]) > 0.5 > np.mean(returns["random"]) + 0.5
 
 
 @pytest.mark.parametrize(
