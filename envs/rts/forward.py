@@ -45,6 +45,7 @@ class RtsModel:
     """Is a `sf.envs.group.ForwardModel` of games of one player with a Discrete action space.
 
     All positions are copies in the arrays of one `Worlds`, whose entries are used again once a game has begun anew.
+    num_ticks: that were played in all copies.
     """
 
     num_players = 1
@@ -64,6 +65,7 @@ class RtsModel:
         self._free = list(range(_SPARE + 1, _FIRST_CAPACITY))
         self._places: dict[int, list[_Place]] = {}  # by game
         self._against_random: set[int] = set()  # games
+        self.num_ticks = 0
         num_planes = len(controls.plane_names)
         # What the player has seen in each entry, [N, history * C, S, S], where that is more than the present.
         shape = (_FIRST_CAPACITY, settings.history * num_planes, settings.size, settings.size)
@@ -149,7 +151,7 @@ class RtsModel:
         seeds = self._rng.integers(2**64, size=len(sources), dtype=np.uint64)
         numbers = (np.array(each, np.int64) for each in (sources, targets, actions))
         ticks = self._settings.skip, MOST_TICKS
-        playing_on.play_on(self._worlds, *numbers, seeds, *ticks, self.num_actions, masks, rewards)
+        self.num_ticks += playing_on.play_on(self._worlds, *numbers, seeds, *ticks, self.num_actions, masks, rewards)
         return rewards, masks
 
     def _draws(self, entry: int) -> bool:

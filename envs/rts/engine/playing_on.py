@@ -38,9 +38,12 @@ def _compile(digest: int) -> Callable[..., Any]:
         seeds: [M] uint64, of the random numbers of the copies.
         masks: [M, L] int8, what player 0 may command then, is written where L is not 0.
         rewards: [M] float64, what player 0 was paid meanwhile, is written.
+
+        Returns the number of ticks.
         """
         _ = digest
         games, players, units, cells, ground, kinds = worlds
+        played = 0
         for m in range(len(sources)):
             t = targets[m]
             copy(worlds, sources[m], t)
@@ -50,7 +53,7 @@ def _compile(digest: int) -> Callable[..., Any]:
             world.players[1].rng = draw(game)
             player.ai = NO_AI
             action = actions[m]
-            end = game.tick
+            start = end = game.tick
             if action != NOTHING:
                 end += most_ticks if action == RANDOM else num_ticks
             while game.winner == NOBODY and game.tick < end:
@@ -59,10 +62,12 @@ def _compile(digest: int) -> Callable[..., Any]:
                     if game.winner != NOBODY:
                         break
                     tick(world)
+            played += game.tick - start
             rewards[m] = player.reward
             player.reward, world.players[1].reward = 0.0, 0.0
             if masks.shape[1] > 0:
                 write_allowed(world, _OURS, masks[m])
+        return played
 
     return play_on
 
