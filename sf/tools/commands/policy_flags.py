@@ -46,8 +46,8 @@ class SearchFlags(PolicyFlags):
     """Choose whether the policies of the run that is named look ahead."""
 
     search: int | None = None
-    """Simulations of a tree search before each move of the policies of RUN, in games of OpenSpiel and in Gymnasium
-    environments that can be copied: docs/search.md. Others search as search:N:RUN in --against."""
+    """Simulations of a tree search before each move of the policies of RUN, in games of OpenSpiel, strategy games, and
+    Gymnasium environments that can be copied: docs/search.md. Others search as search:N:RUN in --against."""
 
     search_root: Literal["puct", "gumbel"] = "puct"
     """How that search chooses at its root: PUCT, or sequential halving with Gumbel noise, which is better with few
