@@ -1,5 +1,7 @@
 """Searches play on in copies of strategy games, which are what the games would become."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -13,9 +15,11 @@ from sf.envs.group import CHANCE, OVER
 from sf.envs.rts.engine.units import UNITS
 from sf.envs.rts.forward import NUM_OUTCOMES
 from sf.envs.spaces.observations import obs_arrays
+from sf.evaluation.play.contestants import find_contest
 from sf.evaluation.play.episodes import Play
 from sf.evaluation.play.opponents import Opponent
 from sf.search.search import Search, SearchSettings
+from sf.tools.commands.evaluate import EvalFlags
 
 GAMES = [
     ("rts_mini", '{"opponent": "simple", "history": 3}'),
@@ -166,6 +170,19 @@ def test_a_player_that_searches_holds_more_waves_than_random_commands():
         while not going.is_done:
             returns[name] += [episode.episode_return for episode in going.step()]
     assert np.mean(returns["search:24"]) > 0.5 > np.mean(returns["random"]) + 0.5
+
+
+def test_a_policy_that_searches_plays_where_the_flag_allows_it():
+    flags = EvalFlags(run=Path("zoo/rts_mini"), against=("search:4",), search_sees_all=True)
+    contest = find_contest(flags.run, flags.against, "latest", None, flags.overrides).searching(24, "puct")
+    players = [each.player() for each in contest.players.values()]
+    group = envs.make_group("rts_mini", 2, contest.options, seed=1, first_env_idx=0)
+    going = Play(group, players, np.array([[0], [1]]), range(2), 2, 1, deterministic=False)
+    for _ in range(3):
+        going.step()
+        assert not np.isnan(going.value).any()
+    with pytest.raises(UsageError, match="--search_sees_all true"):
+        find_contest(flags.run, (), "latest", None).searching(24, "puct")
 
 
 @pytest.mark.parametrize(
