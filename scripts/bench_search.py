@@ -2,7 +2,7 @@
 network, on one core.
 
     python scripts/bench_search.py --json benchmarks/search_1core.json
-    python scripts/bench_search.py --only rts --rounds 5 --json benchmarks/search_rts_1core.json
+    python scripts/bench_search.py --only rts --rounds 7 --simulations 800 --json benchmarks/search_rts_1core.json
 
 Each pair is timed in turn. The network is that of zoo/connect_four in float32, by PyTorch's operations; the bare one
 answers batches of the size that the search has on average. The bare engine plays random commands from the position in
