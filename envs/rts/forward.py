@@ -26,7 +26,7 @@ _FIRST_CAPACITY = 64
 
 
 class Game(NamedTuple):
-    """Names a game of a group, and holds what its player has seen, [C, S, S] int8 with its history."""
+    """Names a game of a group. planes: what its player sees, [history * C, S, S] int8."""
 
     worlds: Worlds
     number: int
@@ -34,8 +34,8 @@ class Game(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Holds a position. entry: the copy of the game. action: chance decides what follows on it in that copy; None: it
-    is a position of its own."""
+    """Holds a position. entry: of the copy of the game. action: the one in that copy whose outcome chance decides; None:
+    the copy itself is the position."""
 
     entry: int
     action: int | None = None
@@ -67,7 +67,7 @@ class RtsModel:
         self._against_random: set[int] = set()  # games
         self.num_ticks = 0
         num_planes = len(controls.plane_names)
-        # What the player has seen in each entry, [N, history * C, S, S], where that is more than the present.
+        # [N, history * C, S, S] what the player sees in each entry, where there is a history; else it is drawn when asked.
         shape = (_FIRST_CAPACITY, settings.history * num_planes, settings.size, settings.size)
         self._seen = np.zeros(shape, np.int8) if settings.history > 1 else None
 
@@ -79,8 +79,9 @@ class RtsModel:
         if self._seen is not None:
             self._seen[entry] = state.planes
         self._places[game] = [_Place(entry)]
-        is_random = self._worlds.players[entry, 1]["ai"] == ais.RANDOM
-        (self._against_random.add if is_random else self._against_random.discard)(game)
+        self._against_random.discard(game)
+        if self._worlds.players[entry, 1]["ai"] == ais.RANDOM:
+            self._against_random.add(game)
 
     def play(
         self, games: Sequence[int], sources: Sequence[int], actions: Sequence[int], places: Sequence[int]
@@ -131,10 +132,11 @@ class RtsModel:
         planes, masks = self._observed(entries)
         if self._seen is not None:
             planes = self._seen[entries]
-        key = OBSERVATION if self._num_masked else "obs"
-        for shown, rows in ((planes, obs[key]), (masks, obs[ACTION_MASK] if self._num_masked else ())):
-            for row, each in zip(rows, shown, strict=False):
-                row[...] = each
+        for row, seen in zip(obs[OBSERVATION if self._num_masked else "obs"], planes, strict=False):
+            row[...] = seen
+        if self._num_masked:
+            for row, mask in zip(obs[ACTION_MASK], masks, strict=False):
+                row[...] = mask
 
     def play_out(self, games: Sequence[int], places: Sequence[int]) -> np.ndarray:
         """Plays `MOST_TICKS` at most."""
