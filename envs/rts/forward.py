@@ -34,8 +34,8 @@ class Game(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Holds a position. entry: of the copy of the game. action: the one in that copy whose outcome chance decides; None:
-    the copy itself is the position."""
+    """Holds a position. entry: of the copy of the game. action: in that copy, whose outcome chance decides; None: the
+    copy itself is the position."""
 
     entry: int
     action: int | None = None
@@ -67,7 +67,7 @@ class RtsModel:
         self._against_random: set[int] = set()  # games
         self.num_ticks = 0
         num_planes = len(controls.plane_names)
-        # [N, history * C, S, S] what the player sees in each entry, where there is a history; else it is drawn when asked.
+        # [N, history * C, S, S] what the player sees in each entry. Without a history it is drawn when it is asked for.
         shape = (_FIRST_CAPACITY, settings.history * num_planes, settings.size, settings.size)
         self._seen = np.zeros(shape, np.int8) if settings.history > 1 else None
 
