@@ -55,6 +55,7 @@ class EnvSpec:
     has_own_time_limit: bool = field(default=False, compare=False)  # see `sf.envs.wrappers.layers`
     can_cut: bool = field(default=False, compare=False)  # its groups are `CuttableGroup`s
     can_search: bool = field(default=False, compare=False)  # its groups are `SearchableGroup`s
+    hides_state: bool = field(default=False, compare=False)  # a search would see more than those who play
     # Options that episodes may begin with, and their ranges, see `sf.envs.added.episode_options`.
     schedulable: Mapping[str, tuple[float, float]] = field(default_factory=dict, compare=False)
     time_limit: int | None = field(default=None, compare=False)  # decisions of an episode at most; None: not known

@@ -49,6 +49,10 @@ class SharedOptions:
     """Step Gymnasium environments one by one, also those that Gymnasium has a faster vectorised version of. Players
     that search set it, as they copy the environment that they play in."""
 
+    search_sees_all: bool = False
+    """Let players that search see the whole state of a game with hidden state, such as rts_mini. false: they refuse to
+    play it. docs/search.md."""
+
     advice: tuple[str, ...] = ()
     """Bots of the simulator that say at each decision what they would do, in observations advice_NAME. --teacher
     bot:NAME sets it."""

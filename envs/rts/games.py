@@ -47,6 +47,7 @@ class Games:
         self.worlds.games["carrier"] = -1
         self._set_times(np.ones(self.num, bool))
         self._goes_on = np.full(self.num, -1, np.int64)
+        self._all = np.arange(self.num)
         self._nothing = np.zeros((self.num, 0, 1), np.int64)
         self._rewards = np.zeros((self.num, 2))
 
@@ -94,7 +95,7 @@ class Games:
 
     def observe(self, plane_of: np.ndarray, planes: np.ndarray, masks: np.ndarray) -> None:
         """Write what the players see: see `sf.envs.rts.engine.compiled.observe`."""
-        compiled.observe(self.worlds, self.num_players, plane_of, planes, masks)
+        compiled.observe(self.worlds, self._all, self.num_players, plane_of, planes, masks)
 
     def advise(self, asked: Sequence[str], commands: np.ndarray, are_same: np.ndarray) -> None:
         """Write what AIs would do: see `sf.envs.rts.engine.compiled.advise`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import gymnasium as gym
 import numpy as np
@@ -20,6 +21,9 @@ from sf.envs.rts.picture import PICTURES_PER_S, ArenaCamera
 from sf.envs.rts.settings import OPPONENTS, settings
 from sf.envs.seeding import env_seed
 from sf.envs.spaces.actions import ACTION_MASK
+
+if TYPE_CHECKING:
+    from sf.envs.rts.forward import Game, RtsModel
 
 NAMES = {
     "rts_mini": ("mini", 1),
@@ -84,6 +88,8 @@ class RtsGroup:
             frameskip=self._skip,
             action_names=controls.names_of_heads(),
             env_obs_space=native,
+            can_search=arena.num_players == 1 and controls.is_single,
+            hides_state=arena.settings.game != "tower",
             bots={name: command_of(name) for name in bots},
             advisers=advisers,
             schedulable={HELP: (0, MOST_HELP)} if arena.num_players == 1 and OPPONENTS[arena.settings.game] else {},
@@ -135,6 +141,18 @@ class RtsGroup:
             arena.look()
         self._write(obs)
         return episodes
+
+    def forward_model(self, seed: int) -> RtsModel:
+        """See `sf.envs.group.SearchableGroup`."""
+        from sf.envs.rts.forward import RtsModel  # noqa: PLC0415  it compiles the engine once more
+
+        arena = self.arena
+        return RtsModel(arena.settings, arena.controls, arena.games.worlds.kinds, seed)
+
+    def game(self, env_idx: int) -> Game:
+        from sf.envs.rts.forward import Game  # noqa: PLC0415
+
+        return Game(self.arena.games.worlds, env_idx, self.arena.planes[env_idx, 0])
 
     def _share_of_same(self, g: int, player: int) -> dict[str, float]:
         """Returns the share of decisions in which an AI's command was the one that it gave."""

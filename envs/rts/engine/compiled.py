@@ -1,7 +1,7 @@
 """Compiled loops over the games of a group, which Python calls, and one tick of any game.
 
 Numba keeps what it has compiled beside the source, and compiles again when that file changes. The functions here call
-those of all modules of the engine, so each of them refers to `_DIGEST`, which Numba counts among what it has compiled.
+those of all modules of the engine, so each of them refers to `DIGEST`, which Numba counts among what it has compiled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sf.envs.rts.engine.state import FLAG, MINI, NOBODY, TOWERS, World, allocate
 from sf.envs.rts.engine.units import table
 
 _FOLDER = Path(__file__).parent
-_DIGEST = int(hashlib.sha256(b"".join(p.read_bytes() for p in sorted(_FOLDER.rglob("*.py")))).hexdigest()[:15], 16)
+DIGEST = int(hashlib.sha256(b"".join(p.read_bytes() for p in sorted(_FOLDER.rglob("*.py")))).hexdigest()[:15], 16)
 
 
 def _compile(digest: int) -> tuple[Callable[..., Any], ...]:
@@ -75,18 +75,21 @@ def _compile(digest: int) -> tuple[Callable[..., Any], ...]:
         return played
 
     @njit(cache=True, nogil=True)
-    def observe(worlds, num_players, plane_of, planes, masks):
-        """Write what the first players of each game see [G, P, C, S, S] int8, and what they may command [G, P, L]
+    def observe(worlds, which, num_players, plane_of, planes, masks):
+        """Write what the first players of M games see [M, P, C, S, S] int8, and what they may command [M, P, L]
         int8, where L is not 0: see `sf.envs.rts.engine.observations`.
+
+        which: [M] int64, the numbers of the games.
         """
         _ = digest
         games, players, units, cells, ground, kinds = worlds
-        for g in range(len(games)):
+        for m in range(len(which)):
+            g = which[m]
             world = World(games[g], players[g], units[g], cells[g], ground[g], kinds)
             for p in range(num_players):
-                draw_planes(world, p, plane_of, planes[g, p])
+                draw_planes(world, p, plane_of, planes[m, p])
                 if masks.shape[2] > 0:
-                    write_allowed(world, p, masks[g, p])
+                    write_allowed(world, p, masks[m, p])
 
     @njit(cache=True, nogil=True)
     def advise(worlds, num_players, asked, commands, are_same):
@@ -103,7 +106,7 @@ def _compile(digest: int) -> tuple[Callable[..., Any], ...]:
     return advance, observe, advise
 
 
-advance, observe, advise = _compile(_DIGEST)
+advance, observe, advise = _compile(DIGEST)
 
 
 @cache
@@ -115,15 +118,15 @@ def warm_up() -> None:
     worlds = allocate(1, table())
     nothing = np.zeros((1, 0, 1), np.int64)
     plane_of = np.full((3, len(worlds.kinds)), -1, np.int64)
-    with _alone():
+    with alone():
         advance(worlds, np.zeros(1, np.int64), 0, 0, nothing, False, 0, np.zeros((1, 2)))
         planes = np.zeros((1, 1, WALLS, 20, 20), np.int8)
-        observe(worlds, 1, plane_of, planes, np.zeros((1, 1, 0), np.int8))
+        observe(worlds, np.zeros(1, np.int64), 1, plane_of, planes, np.zeros((1, 1, 0), np.int8))
         advise(worlds, 1, np.zeros(1, np.int64), np.zeros((1, 1, 1), np.int64), np.zeros((1, 1, 1), np.bool_))
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def alone() -> Iterator[None]:
     """One process of the user at a time. Where the user's cache cannot be written, each compiles for itself."""
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "sf"

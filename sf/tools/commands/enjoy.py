@@ -104,7 +104,7 @@ def _run(flags: EnjoyFlags, interrupt: GentleInterrupt) -> None:
         from sf.system.processes.torch_runtime import configure  # noqa: PLC0415
 
         configure("cpu", num_threads=1, deterministic=True)
-        found = find_contest(flags.run, flags.against, flags.checkpoint, flags.policy, flags.override, flags.trust)
+        found = find_contest(flags.run, flags.against, flags.checkpoint, flags.policy, flags.overrides, flags.trust)
         found = found.searching(flags.search, flags.search_root)
         players = {
             name: each.player() if isinstance(each, Opponent) else TorchPolicy(each, name)

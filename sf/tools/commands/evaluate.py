@@ -86,7 +86,7 @@ def _run(flags: EvalFlags) -> None:
         output_file.require_writable("csv", flags.csv)
     if flags.json is not None and flags.csv is not None and flags.json.resolve() == flags.csv.resolve():
         raise ValueError(f"json and csv are both {flags.csv}, and one would be lost: name two files")
-    found = find_contest(flags.run, flags.against, flags.checkpoint, flags.policy, flags.override, flags.trust)
+    found = find_contest(flags.run, flags.against, flags.checkpoint, flags.policy, flags.overrides, flags.trust)
     found = found.searching(flags.search, flags.search_root)
     config, players = found.config, found.players
     task = EvaluationTask(

@@ -21,6 +21,10 @@ class PolicyFlags:
     override: tuple[str, ...] = ()
     """Environment options to change, for example --override doom_match_s=60."""
 
+    search_sees_all: bool = False
+    """Let players that search see the whole state of a game with hidden state, such as rts_mini. false: they refuse to
+    play it. docs/search.md."""
+
     seed: int = 0
     """Seed of environments, actions and lineups. The same command gives the same episodes."""
 
@@ -31,14 +35,19 @@ class PolicyFlags:
     def __post_init__(self) -> None:
         require(self.seed >= 0, f"seed is {self.seed}: it must be 0 or greater")
 
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """Returns all environment options to change, as `override` has them."""
+        return (*self.override, "search_sees_all=true") if self.search_sees_all else self.override
+
 
 @dataclass(frozen=True, kw_only=True)
 class SearchFlags(PolicyFlags):
     """Choose whether the policies of the run that is named look ahead."""
 
     search: int | None = None
-    """Simulations of a tree search before each move of the policies of RUN, in games of OpenSpiel and in Gymnasium
-    environments that can be copied: docs/search.md. Others search as search:N:RUN in --against."""
+    """Simulations of a tree search before each move of the policies of RUN, in games of OpenSpiel, strategy games, and
+    Gymnasium environments that can be copied: docs/search.md. Others search as search:N:RUN in --against."""
 
     search_root: Literal["puct", "gumbel"] = "puct"
     """How that search chooses at its root: PUCT, or sequential halving with Gumbel noise, which is better with few

@@ -90,13 +90,13 @@ def _task(flags: RecordFlags) -> tuple[EvaluationTask, int]:
     if opponents.is_name(flags.player):
         if flags.env is None:
             raise UsageError(f"player is {flags.player}, which plays what you name: add --env NAME")
-        contest = contest_in(flags.env, (flags.player, *flags.against), flags.override, flags.trust)
+        contest = contest_in(flags.env, (flags.player, *flags.against), flags.overrides, flags.trust)
         num_own = 1
     else:
         if flags.env is not None:
             raise UsageError("env is for players that are no trained policy: leave it out, or use --override")
         named = Path(flags.player)
-        contest = find_contest(named, flags.against, flags.checkpoint, flags.policy, flags.override, flags.trust)
+        contest = find_contest(named, flags.against, flags.checkpoint, flags.policy, flags.overrides, flags.trust)
         contest = contest.searching(flags.search, flags.search_root)
         num_own = contest.num_own
     env = contest.config.run.env

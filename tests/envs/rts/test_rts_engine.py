@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rts_games import alive, begun, mirrored, random_choices, require_same, wander
 
-from sf.envs.rts.engine.compiled import _alone
+from sf.envs.rts.engine.compiled import alone
 from sf.envs.rts.engine.units import RADIUS, RESOURCE, UNITS
 from sf.envs.rts.games import Games, command_of
 from sf.envs.rts.settings import Settings
@@ -157,18 +157,18 @@ def test_the_lock_of_the_first_start_lies_in_the_users_cache_and_follows_no_link
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     victim = tmp_path / "victim"
     victim.write_text("whole")
-    with _alone():
+    with alone():
         assert (tmp_path / "sf" / "rts.lock").exists()
     (tmp_path / "sf" / "rts.lock").unlink()
     (tmp_path / "sf" / "rts.lock").symlink_to(victim)
-    with _alone():  # without a lock
+    with alone():  # without a lock
         assert victim.read_text() == "whole"
 
     def no_locks(lock, operation):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", no_locks)  # as on some disks
-    with _alone():
+    with alone():
         pass
 
 

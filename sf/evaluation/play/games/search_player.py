@@ -1,8 +1,9 @@
 """Players that look ahead: `search:N` by random play, `search:N:RUN` with the policy of a run.
 
 They need the state of the game. In games of OpenSpiel they know it by following the game
-(`sf.evaluation.play.games.followed_games`), and in Gymnasium environments they copy the environment that plays it
-(`sf.evaluation.play.games.searched_games`). The leaves of all games that wait for a move are evaluated together.
+(`sf.evaluation.play.games.followed_games`); in Gymnasium environments and strategy games they copy it from the group
+that plays it (`sf.evaluation.play.games.searched_games`). The leaves of all games that wait for a move are evaluated
+together.
 """
 
 from __future__ import annotations
@@ -76,13 +77,14 @@ class SearchPlayer:
         that cannot evaluate positions."""
         self._name = name
         self._env_id = env_id
+        self._sees_all = options.search_sees_all
         self._followed: FollowedGame | None = None  # None: a group has its games
         spec: EnvSpec | None = None
         if env_id.startswith(OPENSPIEL):
             self._followed, shown = _followed(name, env_id, options)
         else:
             spec = describe(env_id, dataclasses.replace(options, single_envs=True))
-            _require_copies(name, env_id, spec)
+            _require_copies(name, env_id, spec, self._sees_all)
             shown = frozenset(spec.obs_space)
         self._policy: TorchPolicy | None = None
         if policy is not None:
@@ -103,7 +105,7 @@ class SearchPlayer:
         """Returns actors that may look into the group in which they play."""
         if self._followed is not None:
             return self.actors(num_actors, seed)
-        _require_copies(self._name, self._env_id, group.spec)
+        _require_copies(self._name, self._env_id, group.spec, self._sees_all)
         return self._acting(GamesOfGroup(cast("SearchableGroup", group), seed), num_actors, seed)
 
     def _acting(self, games: Games, num_actors: int, seed: int) -> SearchActors:
@@ -198,14 +200,20 @@ def _followed(name: str, env_id: str, options: EnvOptions) -> tuple[FollowedGame
     return FollowedGame(name, env_id, options), SHOWN
 
 
-def _require_copies(name: str, env_id: str, spec: EnvSpec) -> None:
-    """Raises UsageError for an environment, outside of OpenSpiel, that a search cannot play on."""
+def _require_copies(name: str, env_id: str, spec: EnvSpec, sees_all: bool) -> None:
+    """Raises UsageError for an environment, outside of OpenSpiel, that a search cannot play on.
+
+    sees_all: it may see what the game hides from its players.
+    """
     if spec.num_agents > 1:
         reason = f"has {spec.num_agents} agents, and a search outside of OpenSpiel is for one"
     elif not isinstance(spec.action_space, gym.spaces.Discrete):
         reason = f"has the action space {spec.action_space}, and a search chooses among those of one Discrete"
     elif not spec.can_search:
         reason = "is no single Gymnasium environment, which a search could copy"
+    elif spec.hides_state and not sees_all:
+        reason = "hides a part of its state from the players, and a search sees all of it"
+        raise UsageError(f"player {name!r}: {env_id} {reason}: allow that with --search_sees_all true")
     else:
         return
     raise UsageError(f"player {name!r}: {env_id} {reason}: name another player")

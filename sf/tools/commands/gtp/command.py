@@ -52,7 +52,7 @@ def _run(flags: GtpFlags) -> None:
         from sf.system.processes.torch_runtime import configure, resolve_device  # noqa: PLC0415
 
         device = resolve_device(flags.device)
-        found = find_contest(flags.run, (), flags.checkpoint, flags.policy, flags.override, flags.trust)
+        found = find_contest(flags.run, (), flags.checkpoint, flags.policy, flags.overrides, flags.trust)
         env, options = found.config.run.env, found.options
         if env != GO:
             raise UsageError(f"{flags.run} was trained on {env}, and sf-gtp plays {GO}: name a policy of that")

@@ -99,13 +99,13 @@ def _named(flags: PlayFlags) -> tuple[str, EnvOptions, Mapping[str, Contestant]]
     policies: Mapping[str, Contestant] = {}
     if flags.policy is not None and not is_policy(env):
         raise ValueError(f"policy is {flags.policy}, which is for a run, and {env} is an environment: leave it out")
-    if is_policy(env) or flags.override:
+    if is_policy(env) or flags.overrides:
         from sf.evaluation.play.contestants import find_contest, overridden  # noqa: PLC0415
     if is_policy(env):
         found = find_contest(Path(env), (), flags.checkpoint, flags.policy, (), flags.trust)
         env, options, policies = found.config.run.env, found.options, found.players
-    if flags.override:
-        options = overridden(options, flags.override)
+    if flags.overrides:
+        options = overridden(options, flags.overrides)
     if flags.env_wrappers:
         options = dataclasses.replace(options, env_wrappers=flags.env_wrappers)
     return env, _with_kwargs(options, EnvOptions(env_kwargs=flags.env_kwargs).kwargs), policies

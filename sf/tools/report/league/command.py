@@ -188,9 +188,9 @@ def _task(flags: LeagueFlags) -> Any:
         raise ValueError(f"env is {flags.env}, but what is played is that of {policies[0]}: leave it out")
     if policies:
         others = tuple(name for name in flags.players if name != policies[0])
-        found = find_contest(Path(policies[0]), others, flags.checkpoint, None, flags.override, flags.trust)
+        found = find_contest(Path(policies[0]), others, flags.checkpoint, None, flags.overrides, flags.trust)
     elif flags.env is not None:
-        found = contest_in(flags.env, flags.players, flags.override)
+        found = contest_in(flags.env, flags.players, flags.overrides)
     else:
         raise ValueError(
             f"{', '.join(flags.players)}: none of them is a trained policy, so the environment is not known: add "
