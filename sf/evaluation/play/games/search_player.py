@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from sf.evaluation.play.games.followed_games import FollowedGame
 
 MOST_SIMULATIONS = 1_000_000
-_TEMPERATURE_OF_PPO = 3.0  # PPO leaves hardly any probability to a second choice, which a search has to try
+_TEMPERATURE_OF_PPO = 5.0  # PPO leaves hardly any probability to a second choice, which a search has to try
 
 
 @dataclass(frozen=True)
