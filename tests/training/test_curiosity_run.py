@@ -13,7 +13,7 @@ FLAGS = [*SETTINGS, "--batch_size", "256", "--num_epochs", "4", "--learning_rate
 def test_curiosity_walks_through_a_corridor_and_is_kept_in_checkpoints(tmp_path):
     curious = [*FLAGS, "--intrinsic", "rnd", "--anneal", "intrinsic_coeff=1.0:0.5@20000"]
     summary = train_here(
-        tmp_path, *curious, "--train_for_env_steps", "60000", "--stop_at_return", "0.5", env="corridor_env:Corridor"
+        tmp_path, *curious, "--train_for_env_steps", "200000", "--stop_at_return", "0.5", env="corridor_env:Corridor"
     )
     assert summary["stopped_by"] == "stop_at_return"
     run = tmp_path / "corridor_env_Corridor"
