@@ -72,7 +72,7 @@ def share_right(policy):
     return np.mean(right)
 
 
-@pytest.mark.parametrize("root", ["gumbel", "puct"])
+@pytest.mark.parametrize("root", ["gumbel", pytest.param("puct", marks=pytest.mark.long)])
 def test_a_policy_learns_from_what_searches_find(root, tmp_path):
     flags = ["--env_kwargs", KWARGS, "--num_envs_per_worker", "32", "--search_root", root]
     flags += ["--encoder_mlp_layers", "64", "--learning_rate", "0.003", "--num_epochs", "4"]
@@ -128,6 +128,7 @@ def test_a_run_without_games_enough_trains_nothing_and_ends(tmp_path):
     assert "train/value_loss" not in summary
 
 
+@pytest.mark.long
 def test_a_policy_learns_from_a_buffer_of_games(tmp_path):
     flags = ["--env_kwargs", KWARGS, "--num_envs_per_worker", "32", "--encoder_mlp_layers", "64"]
     flags += ["--learning_rate", "0.003", *BUFFER, "--train_for_env_steps", "5000"]
@@ -143,6 +144,7 @@ def test_a_share_of_the_moves_is_searched_quickly(tmp_path):
     assert (kept[SEARCHED].max(1).values > -10).all()  # quick searches have found something, too
 
 
+@pytest.mark.long
 def test_players_resign_games_that_they_would_lose(tmp_path):
     flags = ["--serial", "true", "--resign", "true", "--train_for_env_steps", "3000", "--num_epochs", "1"]
     summary = train_here(tmp_path, *SYNC, *BUFFER, *flags, env=ENV)
