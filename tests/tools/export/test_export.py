@@ -114,7 +114,7 @@ CASES = {
     "transformer.onnx": ("CartPole-v1", {"core": "transformer", "attention_window": 5}),
     "everything.onnx": ("several_inputs", {"encoder": "atari", "core": "lstm", "normalize_returns": True}),
 }
-SLOW = {"policy.onnx", "recurrent.onnx", "everything.onnx"}  # the others have their parts
+SLOW = {"policy.onnx", "recurrent.onnx", "everything.onnx", "mingru.onnx", "transformer.onnx"}
 
 
 def marked(names):
