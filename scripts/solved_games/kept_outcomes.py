@@ -29,7 +29,7 @@ from sf.envs.openspiel.games import load
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.observations import obs_arrays
 from sf.evaluation.play.games.search_player import best_move, settings_for
-from sf.search.search import Search
+from sf.search.search import Search, SearchSettings
 from sf.tools.commands import cli
 
 FIRST_PLY, LAST_PLY = 12, 30
@@ -114,7 +114,7 @@ def alone(policy: Any, model: OpenSpielModel, states: Sequence[Any]) -> list[int
 def searched(policy: Any, model: OpenSpielModel, states: Sequence[Any], num: int, root: str) -> list[int]:
     """Returns the move that a search finds in each state."""
     games = list(range(len(states)))
-    search = Search(model, settings_for(policy, num, root, batch=len(games)), len(games))
+    search = Search(model, settings_for(policy, SearchSettings(num, root, batch=len(games))), len(games))
     for game, state in enumerate(states):
         model.begin(game, state)
     search.begin(games)

@@ -193,6 +193,18 @@ def test_a_tree_goes_on_behind_a_move_in_memory_that_does_not_grow():
     assert max(sizes[10:]) <= 1.5 * max(sizes[:10])
 
 
+def test_the_value_of_a_leaf_is_that_of_random_play_in_part():
+    model = RandomGames(2, seed=0)
+    model.play_out = lambda games, places: np.full(len(games), 0.8, np.float32)  # of the first player, who moves here
+    found = []
+    for share in (0.0, 0.25, 1.0):
+        search = Search(model, SearchSettings(1, playout_share=share), 1)
+        search.begin([0])
+        search.evaluate(search.leaves(), np.zeros((1, model.num_actions)), np.array([-0.4]))
+        found.append(search.read(0).root_value)
+    assert found == pytest.approx([-0.4, -0.1, 0.8])
+
+
 def test_a_search_says_how_deep_its_leaves_are_and_how_many_simulations_it_has():
     model = RandomGames(num_players=1, seed=3)
     search = Search(model, SearchSettings(num_simulations=30, root=PUCT, discount=DISCOUNT), num_games=1)

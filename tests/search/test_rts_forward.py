@@ -174,7 +174,7 @@ def test_a_player_that_searches_holds_more_waves_than_random_commands():
 
 def test_a_policy_that_searches_plays_where_the_flag_allows_it():
     flags = EvalFlags(run=Path("zoo/rts_mini"), against=("search:4",), search_sees_all=True)
-    contest = find_contest(flags.run, flags.against, "latest", None, flags.overrides).searching(24, "puct")
+    contest = find_contest(flags.run, flags.against, "latest", None, flags.overrides).searching(SearchSettings(24))
     players = [each.player() for each in contest.players.values()]
     group = envs.make_group("rts_mini", 2, contest.options, seed=1, first_env_idx=0)
     going = Play(group, players, np.array([[0], [1]]), range(2), 2, 1, deterministic=False)
@@ -182,7 +182,7 @@ def test_a_policy_that_searches_plays_where_the_flag_allows_it():
         going.step()
         assert not np.isnan(going.value).any()
     with pytest.raises(UsageError, match="--search_sees_all true"):
-        find_contest(flags.run, (), "latest", None).searching(24, "puct")
+        find_contest(flags.run, (), "latest", None).searching(SearchSettings(24))
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from sf.evaluation.play import opponents
 from sf.evaluation.play.named_checkpoint import config_of, find_trusted, num_policies, spaces_of
 from sf.evaluation.play.opponents import Opponent
 from sf.evaluation.play.torch_policy import without
+from sf.search.search import SearchSettings
 from sf.storage import checkpoint
 from sf.storage.checkpoint import Checkpoint
 from sf.storage.zoo.places import located
@@ -47,19 +48,19 @@ class Contest:
     options: EnvOptions
     num_own: int
 
-    def searching(self, num_simulations: int | None, root: str) -> Contest:
+    def searching(self, asked: SearchSettings | None) -> Contest:
         """Returns the same in which the policies of the first run search before each move; None: as they are.
 
         Raises UsageError where they cannot.
         """
-        if num_simulations is None:
+        if asked is None:
             return self
         players: dict[str, Contestant] = {}
         for idx, (name, each) in enumerate(self.players.items()):
             if idx < self.num_own and isinstance(each, Checkpoint):
-                named = f"{SEARCH}{num_simulations}:{name}"
+                named = f"{SEARCH}{asked.num_simulations}:{name}"
                 spaces, data = spaces_of(each, name), checkpoint.encode(each)
-                searcher = Opponent(named, self.config.run.env, self.options, *spaces, data, root)
+                searcher = Opponent(named, self.config.run.env, self.options, *spaces, data, asked)
                 searcher.player()  # what is wrong with it is said now
                 players[named] = searcher
             else:

@@ -29,6 +29,7 @@ from sf.envs.process_guards import keep_working_directory
 from sf.envs.spaces.actions import ACTION_MASK, ActionSpec, random_actions
 from sf.envs.spaces.reading_back import action_encoder, obs_reader
 from sf.evaluation.play.player import Actions, Obs, OneByOne, Player
+from sf.search.search import SearchSettings
 from sf.storage.zoo import hub
 
 RANDOM = "random"
@@ -187,7 +188,7 @@ class Opponent:
     obs_space: gym.Space
     action_space: gym.Space
     policy: bytes | None = field(default=None, repr=False)  # the checkpoint of the policy that it has
-    search_root: str = "puct"  # of a search, puct or gumbel
+    search: SearchSettings | None = None  # how it searches; None: as its name says, if it does
 
     @classmethod
     def named(
@@ -224,7 +225,7 @@ class Opponent:
         if self.name.startswith(SEARCH):
             from sf.evaluation.play.games.search_player import SearchPlayer  # noqa: PLC0415  torch is slow to import
 
-            return SearchPlayer(self.name, self.env, self.options, self.policy, self.search_root)
+            return SearchPlayer(self.name, self.env, self.options, self.policy, self.search)
         if self.name.startswith(BOT) and self.name.removeprefix(BOT) in self.options.advice:
             return AdvisedPlayer(self.name.removeprefix(BOT))
         if self.name.startswith(BOT):

@@ -105,7 +105,7 @@ def _run(flags: EnjoyFlags, interrupt: GentleInterrupt) -> None:
 
         configure("cpu", num_threads=1, deterministic=True)
         found = find_contest(flags.run, flags.against, flags.checkpoint, flags.policy, flags.overrides, flags.trust)
-        found = found.searching(flags.search, flags.search_root)
+        found = found.searching(flags.asked_search)
         players = {
             name: each.player() if isinstance(each, Opponent) else TorchPolicy(each, name)
             for name, each in found.players.items()

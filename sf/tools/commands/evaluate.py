@@ -87,7 +87,7 @@ def _run(flags: EvalFlags) -> None:
     if flags.json is not None and flags.csv is not None and flags.json.resolve() == flags.csv.resolve():
         raise ValueError(f"json and csv are both {flags.csv}, and one would be lost: name two files")
     found = find_contest(flags.run, flags.against, flags.checkpoint, flags.policy, flags.overrides, flags.trust)
-    found = found.searching(flags.search, flags.search_root)
+    found = found.searching(flags.asked_search)
     config, players = found.config, found.players
     task = EvaluationTask(
         env=config.run.env,

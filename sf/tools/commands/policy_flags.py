@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sf.envs.field_types import require
+from sf.search.search import SearchSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +54,20 @@ class SearchFlags(PolicyFlags):
     """How that search chooses at its root: PUCT, or sequential halving with Gumbel noise, which is better with few
     simulations."""
 
+    search_playouts: float = 0.0
+    """What random play from a leaf counts for in its value, from 0 to 1. The rest is what the policy expects there."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.search is None or self.search >= 1, f"search is {self.search}: at least 1")
+        require(0 <= self.search_playouts <= 1, f"search_playouts is {self.search_playouts:g}: from 0 to 1")
+
+    @property
+    def asked_search(self) -> SearchSettings | None:
+        """Returns how the policies of the run search; None: not at all."""
+        if self.search is None:
+            return None
+        return SearchSettings(self.search, self.search_root, self.search_playouts)
 
 
 @dataclass(frozen=True, kw_only=True)

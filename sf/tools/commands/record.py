@@ -97,7 +97,7 @@ def _task(flags: RecordFlags) -> tuple[EvaluationTask, int]:
             raise UsageError("env is for players that are no trained policy: leave it out, or use --override")
         named = Path(flags.player)
         contest = find_contest(named, flags.against, flags.checkpoint, flags.policy, flags.overrides, flags.trust)
-        contest = contest.searching(flags.search, flags.search_root)
+        contest = contest.searching(flags.asked_search)
         num_own = contest.num_own
     env = contest.config.run.env
     options = opponents.with_advice((flags.player,), contest.options)  # what a bot does is what it says

@@ -12,6 +12,7 @@ from sf.evaluation.play.episodes import Play, make_lineups  # noqa: E402
 from sf.evaluation.play.games.search_player import best_move  # noqa: E402
 from sf.evaluation.play.opponents import Opponent  # noqa: E402
 from sf.evaluation.play.torch_policy import TorchPolicy  # noqa: E402
+from sf.search.search import GUMBEL, SearchSettings  # noqa: E402
 
 
 def opponent(name, env, kwargs="{}"):
@@ -50,7 +51,9 @@ def test_a_search_goes_through_chance_and_rewards_on_the_way(game):
 
 
 def test_a_policy_that_searches_wins_against_itself_alone():
-    contest = find_contest("zoo/connect_four", ("zoo/connect_four",), "latest", None).searching(32, "gumbel")
+    contest = find_contest("zoo/connect_four", ("zoo/connect_four",), "latest", None).searching(
+        SearchSettings(32, GUMBEL)
+    )
     (_, searching), (name, alone) = contest.players.items()
     assert score("openspiel:connect_four", [searching.player(), TorchPolicy(alone, name)]) >= 0.4
 

@@ -29,7 +29,7 @@ from sf.evaluation.play.games.searched_games import Games, GamesOfGroup
 from sf.evaluation.play.named_checkpoint import find_trusted
 from sf.evaluation.play.player import Actions, Obs, Thought
 from sf.evaluation.play.torch_policy import TorchPolicy
-from sf.search.search import PUCT, Asked, Root, Search, SearchSettings
+from sf.search.search import Asked, Root, Search, SearchSettings
 from sf.storage import checkpoint
 from sf.storage.zoo.places import located
 
@@ -72,9 +72,18 @@ def policy_named(name: str, is_trusted: bool) -> bytes | None:
 class SearchPlayer:
     """Plays the move that a search finds. It is deterministic, but for random play and where two moves are alike."""
 
-    def __init__(self, name: str, env_id: str, options: EnvOptions, policy: bytes | None, root: str = PUCT) -> None:
-        """policy: the content of its checkpoint. Raises UsageError for a game that it cannot search, and for a policy
-        that cannot evaluate positions."""
+    def __init__(
+        self,
+        name: str,
+        env_id: str,
+        options: EnvOptions,
+        policy: bytes | None,
+        asked: SearchSettings | None = None,
+    ) -> None:
+        """policy: the content of its checkpoint. asked: how it searches; None: as the name says.
+
+        Raises UsageError for a game that it cannot search, and for a policy that cannot evaluate positions.
+        """
         self._name = name
         self._env_id = env_id
         self._sees_all = options.search_sees_all
@@ -90,7 +99,7 @@ class SearchPlayer:
         if policy is not None:
             self._policy = TorchPolicy(checkpoint.decode(policy), name)
             _require_judge(self._policy, name, shown, spec)
-        self._settings = settings_for(self._policy, SearchName.of(name).num_simulations, root)
+        self._settings = settings_for(self._policy, asked or SearchSettings(SearchName.of(name).num_simulations))
 
     def actors(self, num_actors: int, seed: int) -> SearchActors:
         """Raises UsageError where it needs the environments themselves."""
@@ -177,13 +186,13 @@ class SearchActors:
         return self._policy.judged(obs)
 
 
-def settings_for(policy: TorchPolicy | None, num_simulations: int, root: str, batch: int = 16) -> SearchSettings:
-    """Returns the settings of a search that a policy guides, or random play (None)."""
+def settings_for(policy: TorchPolicy | None, asked: SearchSettings) -> SearchSettings:
+    """Returns the settings of a search that is asked for, as they are with a policy, or by random play alone (None)."""
     if policy is None:
-        return SearchSettings(num_simulations, root, playout_share=1.0, batch=batch)
+        return dataclasses.replace(asked, playout_share=1.0)
     learner = policy.config.learner
     temperature = 1.0 if learner.algorithm == "search" else _TEMPERATURE_OF_PPO
-    return SearchSettings(num_simulations, root, discount=learner.gamma, batch=batch, prior_temperature=temperature)
+    return dataclasses.replace(asked, discount=learner.gamma, prior_temperature=temperature)
 
 
 def best_move(root: Root) -> int:

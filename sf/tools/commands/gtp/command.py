@@ -57,7 +57,7 @@ def _run(flags: GtpFlags) -> None:
         if env != GO:
             raise UsageError(f"{flags.run} was trained on {env}, and sf-gtp plays {GO}: name a policy of that")
         require_spaces(found.players, env, describe(env, options), options)
-        name, each = next(iter(found.searching(flags.search, flags.search_root).players.items()))
+        name, each = next(iter(found.searching(flags.asked_search).players.items()))
 
         from sf.tools.commands.gtp.server import Game, serve  # noqa: PLC0415  OpenSpiel is an extra
 
