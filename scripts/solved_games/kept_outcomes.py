@@ -114,7 +114,9 @@ def alone(policy: Any, model: OpenSpielModel, states: Sequence[Any]) -> list[int
 def searched(policy: Any, model: OpenSpielModel, states: Sequence[Any], num: int, root: str) -> list[int]:
     """Returns the move that a search finds in each state."""
     games = list(range(len(states)))
-    search = Search(model, settings_for(policy, SearchSettings(num, root, batch=len(games))), len(games))
+    search = Search(
+        model, settings_for(policy, SearchSettings(num, root, batch=len(games)), model.num_players), len(games)
+    )
     for game, state in enumerate(states):
         model.begin(game, state)
     search.begin(games)

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from sf.evaluation.play.games.followed_games import FollowedGame
 
 MOST_SIMULATIONS = 1_000_000
-_TEMPERATURE_OF_PPO = 5.0  # PPO leaves hardly any probability to a second choice, which a search has to try
+# PPO leaves hardly any probability to a second choice. With two players a search is stronger if it tries that one, too,
+# and with one player weaker (docs/search.md has the figures).
+_TEMPERATURE_OF_PPO = 5.0
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class SearchPlayer:
         if policy is not None:
             self._policy = TorchPolicy(checkpoint.decode(policy), name)
             _require_judge(self._policy, name, shown, spec)
-        self._settings = settings_for(self._policy, asked or SearchSettings(SearchName.of(name).num_simulations))
+        self._asked = asked or SearchSettings(SearchName.of(name).num_simulations)
 
     def actors(self, num_actors: int, seed: int) -> SearchActors:
         """Raises UsageError where it needs the environments themselves."""
@@ -118,7 +120,8 @@ class SearchPlayer:
         return self._acting(GamesOfGroup(cast("SearchableGroup", group), seed), num_actors, seed)
 
     def _acting(self, games: Games, num_actors: int, seed: int) -> SearchActors:
-        return SearchActors(games, self._settings, num_actors, self._policy, seed)
+        settings = settings_for(self._policy, self._asked, games.model.num_players)
+        return SearchActors(games, settings, num_actors, self._policy, seed)
 
 
 class SearchActors:
@@ -186,12 +189,12 @@ class SearchActors:
         return self._policy.judged(obs)
 
 
-def settings_for(policy: TorchPolicy | None, asked: SearchSettings) -> SearchSettings:
+def settings_for(policy: TorchPolicy | None, asked: SearchSettings, num_players: int) -> SearchSettings:
     """Returns the settings of a search that is asked for, as they are with a policy, or by random play alone (None)."""
     if policy is None:
         return dataclasses.replace(asked, playout_share=1.0)
     learner = policy.config.learner
-    temperature = 1.0 if learner.algorithm == "search" else _TEMPERATURE_OF_PPO
+    temperature = _TEMPERATURE_OF_PPO if learner.algorithm == "ppo" and num_players == 2 else 1.0
     return dataclasses.replace(asked, discount=learner.gamma, prior_temperature=temperature)
 
 
