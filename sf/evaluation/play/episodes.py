@@ -109,7 +109,8 @@ class Play:
         self.match_idx = np.asarray(env_idxs)
         self._position = np.repeat(np.arange(len(env_idxs)), num_agents)  # [N] of the actor's environment in the group
         self._policy = np.zeros(n, np.int32)  # [N]
-        self._acted_in = self.match_idx[self._position]  # [N] the match of each actor's last action
+        # [N] of each actor's last action: its match, and who has chosen it.
+        self._acted_in, self._acted_as = self.match_idx[self._position], self._policy
         self._ends = MatchEnds(n, num_agents)
         self._result = StepResult.empty(n)
         self.value = np.zeros(n, np.float32)
@@ -144,14 +145,15 @@ class Play:
         """Returns what is behind the last moves of players that search: for each move the match, the player, and why it
         was made. Call it before the match goes on."""
         found = []
-        for policy_idx, actors in enumerate(self._actors):
+        for policy_idx in np.unique(self._acted_as).tolist():  # nobody else has been asked
+            actors = self._actors[policy_idx]
             if isinstance(actors, ThinkingActors):
                 found += [(int(self._acted_in[n]), policy_idx, why) for n, why in sorted(actors.thoughts().items())]
         return found
 
     def step(self) -> list[Played]:
         """One step of every environment. Returns the episodes that ended with it, of matches that count."""
-        self._acted_in = self.match_idx[self._position]
+        self._acted_in, self._acted_as = self.match_idx[self._position], self._policy.copy()
         for policy_idx in np.unique(self._policy):
             who = np.flatnonzero(self._policy == policy_idx)
             actions = self._actors[policy_idx].act(

@@ -61,7 +61,7 @@ def test_a_policy_that_searches_wins_against_itself_alone():
 def test_a_search_says_which_moves_it_expects_and_what_it_has_tried():
     group = envs.make_group("openspiel:connect_four", 1, EnvOptions(), seed=1, first_env_idx=0)
     players = [opponent(name, "openspiel:connect_four").player() for name in ("search:64", "random")]
-    going = Play(group, players, np.array([[0, 1]]), range(1), 1, 1, False)
+    going = Play(group, players, np.array([[0, 1], [1, 1]]), range(1), 1, 1, False)  # it sits out the second match
     num_thoughts = 0
     while not going.is_done:
         state = group.game(0).clone()
