@@ -34,7 +34,8 @@ from sf.envs.rts.engine.state import NOBODY, Worlds
 from sf.envs.rts.forward import Game
 from sf.envs.rts.group import make_group
 from sf.envs.spaces.observations import obs_arrays
-from sf.search.search import PUCT, Search, SearchSettings
+from sf.evaluation.play.games.search_player import judge_of
+from sf.search.search import PUCT, Asked, Search, SearchSettings
 from sf.system.machine.cores import usable_cores
 from sf.system.processes.torch_runtime import configure
 from sf.tools.commands import cli
@@ -118,7 +119,7 @@ def _strategy_game(num: int) -> tuple[float, float]:
         before = model.num_ticks
         model.begin(0, root)
         search.forget(0)
-        _run(search, [0], lambda numbers, nodes: (np.zeros((len(numbers), model.num_actions)), np.zeros(len(numbers))))
+        search.run([0], judge_of(None, model))
         return (model.num_ticks - before) / skip
 
     root = Game(Worlds(*position, games.worlds.kinds), 0, group.arena.planes[0, 0])
@@ -136,7 +137,7 @@ def _random_play(env: str, kwargs: dict[str, Any], num: int) -> tuple[float, flo
     def search_once() -> int:
         search.model.begin(0, state)
         search.forget(0)
-        _run(search, [0], lambda games, nodes: (np.zeros((len(games), search.model.num_actions)), np.zeros(len(games))))
+        search.run([0], judge_of(None, search.model))
         return num
 
     return _per_s(lambda: (bot.mcts_search(state), num)[1]), _per_s(search_once)
@@ -147,21 +148,18 @@ def _with_network() -> tuple[float, float]:
     found = load(policy.env_id, {}, seed=0)
     model = OpenSpielModel(policy.env_id, found)
     search = Search(model, SearchSettings(64, PUCT, batch=NUM_GAMES), NUM_GAMES)
-    sizes: list[int] = []
+    judge, sizes = judge_of(policy, model), list[int]()
 
-    def judged(games: list[int], nodes: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        obs = obs_arrays(policy.flat_obs_space, len(games))
-        model.show(games, nodes, obs)
-        sizes.append(len(games))
-        logits, values = policy.judged(obs)
-        return logits, values
+    def judged(asked: Asked) -> tuple[np.ndarray, np.ndarray]:
+        sizes.append(len(asked.game))
+        return judge(asked)
 
     def search_all() -> int:
         sizes.clear()
         for game in range(NUM_GAMES):
             model.begin(game, found.game.new_initial_state())
             search.forget(game)
-        _run(search, list(range(NUM_GAMES)), judged)
+        search.run(range(NUM_GAMES), judged)
         return sum(sizes)
 
     leaves = _per_s(search_all)
@@ -177,19 +175,11 @@ def _with_network() -> tuple[float, float]:
     return _per_s(network_alone), leaves
 
 
-def _run(search: Search, games: list[int], judge: Callable[[list[int], list[int]], Any]) -> None:
-    search.begin(games)
-    while not search.is_done:
-        asked = search.leaves()
-        if len(asked.game):
-            search.evaluate(asked, *judge(asked.game.tolist(), asked.node.tolist()))
-
-
 def _num_bytes() -> int:
     found = load("openspiel:connect_four", {}, seed=0)
     search = Search(OpenSpielModel("connect four", found), SearchSettings(10_000, PUCT, playout_share=1.0), 1)
     search.model.begin(0, found.game.new_initial_state())
-    _run(search, [0], lambda games, nodes: (np.zeros((len(games), 7)), np.zeros(len(games))))
+    search.run([0], judge_of(None, search.model))
     return search.num_bytes
 
 

@@ -28,7 +28,7 @@ from sf.envs.openspiel.forward import OpenSpielModel
 from sf.envs.openspiel.games import load
 from sf.envs.spaces.actions import ACTION_MASK
 from sf.envs.spaces.observations import obs_arrays
-from sf.evaluation.play.games.search_player import best_move, settings_for
+from sf.evaluation.play.games.search_player import best_move, judge_of, settings_for
 from sf.search.search import Search, SearchSettings
 from sf.tools.commands import cli
 
@@ -40,19 +40,19 @@ class Options:
     """Says which policy is measured, and where."""
 
     run: tyro.conf.Positional[str]
-    """A run, a checkpoint or zoo/NAME."""
+    """Measure the policy of this run, this checkpoint, or zoo/NAME."""
 
     simulations: tuple[int, ...] = (0, 64)
-    """Of each search; 0 is the policy alone."""
+    """Measure searches with each of these numbers of simulations; 0 is the policy alone."""
 
     root: Literal["puct", "gumbel"] = "puct"
-    """How searches choose at their root."""
+    """Choose at the root by PUCT, or by sequential halving with Gumbel noise."""
 
     positions: int = 1000
-    """How many positions are played."""
+    """Play this many positions."""
 
     seed: int = 0
-    """Of the positions."""
+    """Draw the positions with this seed."""
 
     json: Path | None = None
     """Also write the shares to this file."""
@@ -113,19 +113,12 @@ def alone(policy: Any, model: OpenSpielModel, states: Sequence[Any]) -> list[int
 
 def searched(policy: Any, model: OpenSpielModel, states: Sequence[Any], num: int, root: str) -> list[int]:
     """Returns the move that a search finds in each state."""
-    games = list(range(len(states)))
-    search = Search(
-        model, settings_for(policy, SearchSettings(num, root, batch=len(games)), model.num_players), len(games)
-    )
+    games = range(len(states))
+    settings = settings_for(policy, SearchSettings(num, root, batch=len(states)), model.num_players)
+    search = Search(model, settings, len(states))
     for game, state in enumerate(states):
         model.begin(game, state)
-    search.begin(games)
-    while not search.is_done:
-        asked = search.leaves()
-        if len(asked.game):
-            obs = obs_arrays(policy.flat_obs_space, len(asked.game))
-            model.show(asked.game.tolist(), asked.node.tolist(), obs)
-            search.evaluate(asked, *policy.judged(obs))
+    search.run(games, judge_of(policy, model))
     return [best_move(search.read(game)) for game in games]
 
 

@@ -1,12 +1,12 @@
 """A search in several games at once, whose leaves are evaluated together.
 
-Whoever runs it alternates: `leaves` looks for positions to evaluate, a network or random play says what they are worth,
-and `evaluate` hands that back, until `is_done`.
+`Search.run` alternates: `leaves` looks for positions to evaluate, a network or random play says what they are worth,
+and `evaluate` hands that back, until `is_done`. A rollout worker does so itself, since it gets the answers as messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -55,6 +55,10 @@ class Asked(NamedTuple):
     mover: np.ndarray
 
 
+Judge = Callable[[Asked], tuple[np.ndarray, np.ndarray]]
+"""Returns logits [M, A] and values [M] of positions, see `Search.evaluate`."""
+
+
 class Search:
     """Searches G games."""
 
@@ -87,6 +91,14 @@ class Search:
                 self._new.append(self._forest.plant(game))
             else:
                 self._forest.order(game, int(self._ordered[game]))
+
+    def run(self, games: Sequence[int], judge: Judge) -> None:
+        """Search these games for a move, from the beginning to the end."""
+        self.begin(games)
+        while not self.is_done:
+            asked = self.leaves()
+            if len(asked.game):
+                self.evaluate(asked, *judge(asked))
 
     def leaves(self) -> Asked:
         """Go on to positions that are to be evaluated. They may be none, of games that are nearly decided."""

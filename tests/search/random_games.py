@@ -77,10 +77,10 @@ class RandomGames:
 
 def searched(search, model, games):
     """Searches to the end, with evaluations of `model`."""
-    search.begin(games)
-    while not search.is_done:
-        asked = search.leaves()
-        if len(asked.game):
-            places = zip(asked.game.tolist(), asked.node.tolist(), strict=True)
-            logits, values = zip(*(model.judged(model.ways[game][place]) for game, place in places), strict=True)
-            search.evaluate(asked, np.array(logits), np.array(values))
+
+    def judged(asked):
+        places = zip(asked.game.tolist(), asked.node.tolist(), strict=True)
+        logits, values = zip(*(model.judged(model.ways[game][place]) for game, place in places), strict=True)
+        return np.array(logits), np.array(values)
+
+    search.run(games, judged)

@@ -17,6 +17,7 @@ from sf.envs.rts.forward import NUM_OUTCOMES
 from sf.envs.spaces.observations import obs_arrays
 from sf.evaluation.play.contestants import find_contest
 from sf.evaluation.play.episodes import Play
+from sf.evaluation.play.games.search_player import judge_of
 from sf.evaluation.play.opponents import Opponent
 from sf.search.search import Search, SearchSettings
 from sf.tools.commands.evaluate import EvalFlags
@@ -66,12 +67,7 @@ def state(worlds, entry):
 def searched(model, state, num_simulations):
     model.begin(0, state)
     search = Search(model, SearchSettings(num_simulations, playout_share=1.0), 1)
-    search.begin([0])
-    while not search.is_done:
-        asked = search.leaves()
-        if len(asked.game):
-            num = len(asked.game)
-            search.evaluate(asked, np.zeros((num, model.num_actions)), np.zeros(num))
+    search.run([0], judge_of(None, model))
     return search.read(0)
 
 

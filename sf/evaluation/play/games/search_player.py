@@ -19,7 +19,7 @@ import numpy as np
 from sf.config.trust import SEARCH
 from sf.envs import EnvGroup, EnvSpec, describe
 from sf.envs.errors import UsageError
-from sf.envs.group import SearchableGroup
+from sf.envs.group import ForwardModel, SearchableGroup
 from sf.envs.openspiel.family import INSTALL, SHOWN
 from sf.envs.openspiel.family import PREFIX as OPENSPIEL
 from sf.envs.options import EnvOptions
@@ -29,7 +29,7 @@ from sf.evaluation.play.games.searched_games import Games, GamesOfGroup
 from sf.evaluation.play.named_checkpoint import find_trusted
 from sf.evaluation.play.player import Actions, Obs, Thought
 from sf.evaluation.play.torch_policy import TorchPolicy
-from sf.search.search import Asked, Root, Search, SearchSettings
+from sf.search.search import Asked, Judge, Root, Search, SearchSettings
 from sf.storage import checkpoint
 from sf.storage.zoo.places import located
 
@@ -132,7 +132,7 @@ class SearchActors:
     ) -> None:
         self._games = games
         self._search = Search(games.model, settings, num_actors)
-        self._policy = policy
+        self._judge = judge_of(policy, games.model)
         self._rng = np.random.default_rng(seed)
         self._moved: dict[int, tuple[Root, int]] = {}  # by actor: what the last call of `act` has found, and the move
 
@@ -162,7 +162,7 @@ class SearchActors:
             searched[n] = row
         self._moved = {}
         if searched:
-            self._look_ahead(list(searched))
+            self._search.run(list(searched), self._judge)
         for n, row in searched.items():
             root = self._search.read(n)
             discrete[row] = move = best_move(root)
@@ -171,22 +171,19 @@ class SearchActors:
             self._games.played(n, move)
         return Actions(discrete, np.zeros((len(actors), 0), np.float32), values)
 
-    def _look_ahead(self, games: list[int]) -> None:
-        self._search.begin(games)
-        while not self._search.is_done:
-            asked = self._search.leaves()
-            if len(asked.game):
-                logits, values = self._judged(asked)
-                self._search.evaluate(asked, logits, values)
 
-    def _judged(self, asked: Asked) -> tuple[np.ndarray, np.ndarray]:
-        """Returns logits [M, A] and values [M] of positions."""
+def judge_of(policy: TorchPolicy | None, model: ForwardModel) -> Judge:
+    """Returns what judges the positions of a model by a policy; None: as random play does, which knows nothing."""
+
+    def judged(asked: Asked) -> tuple[np.ndarray, np.ndarray]:
         num = len(asked.game)
-        if self._policy is None:
-            return np.zeros((num, self._games.model.num_actions), np.float32), np.zeros(num, np.float32)
-        obs = obs_arrays(self._policy.flat_obs_space, num)
-        self._games.model.show(asked.game.tolist(), asked.node.tolist(), {key: list(rows) for key, rows in obs.items()})
-        return self._policy.judged(obs)
+        if policy is None:
+            return np.zeros((num, model.num_actions), np.float32), np.zeros(num, np.float32)
+        obs = obs_arrays(policy.flat_obs_space, num)
+        model.show(asked.game.tolist(), asked.node.tolist(), {key: list(rows) for key, rows in obs.items()})
+        return policy.judged(obs)
+
+    return judged
 
 
 def settings_for(policy: TorchPolicy | None, asked: SearchSettings, num_players: int) -> SearchSettings:
