@@ -138,6 +138,11 @@ class CompiledActing(AnyActing):
         """Whether the program is there, or will never be."""
         return self._beside is None or self._beside.is_over
 
+    @property
+    def has_program(self) -> bool:
+        """Returns whether the program is there, also where its results have not been compared yet."""
+        return self._program is not None
+
     def look(self) -> None:
         if self._beside is not None:
             self._beside.look()

@@ -99,6 +99,11 @@ class CompiledStep(FasterStep):
         return self._beside is None or self._beside.is_over
 
     @property
+    def has_program(self) -> bool:
+        """Returns whether the program is there, also where it has not been tried yet."""
+        return self._runner is not None
+
+    @property
     def is_at_work(self) -> bool:
         # Not where evolution has changed what the program has as a constant.
         return self._is_tried and self._runner is not None and self._has_settings

@@ -28,13 +28,13 @@ def are_made(plan: Plan) -> bool:
     return is_compiled and kernels.why_not() is None
 
 
-def make_programs(plan: Plan) -> None:
-    """Make those that are not there yet, which takes half a minute of a core each.
+def make_programs(plan: Plan) -> bool:
+    """Make those that are not there yet, which takes half a minute of a core each. Returns whether all are there then.
 
     Tells the user before that takes its time, and when a program is there or cannot be made.
     """
     if not are_made(plan):
-        return
+        return True
     beside = [each for each in (_policys_step(plan), _learners_step(plan)) if each is not None]
     try:
         if not all(each.is_settled for each in beside):
@@ -43,6 +43,7 @@ def make_programs(plan: Plan) -> None:
             time.sleep(_LOOKS_EVERY_S)
             for each in beside:
                 each.look()
+        return all(each.has_program for each in beside)
     finally:
         for each in beside:
             each.close()

@@ -20,8 +20,7 @@ def compiled(needs: Needs) -> str:
         return "none: such a run has only its loops compiled, or nothing"
     said: list[str] = []
     with said_to(said.append):
-        make_programs(plan)
-    for line in said:
-        if "not compiled" in line:
-            raise ProbeError(line)
+        are_there = make_programs(plan)
+    if not are_there:
+        raise ProbeError(said[-1])
     return "the programs of this network are there, and runs begin with them"
