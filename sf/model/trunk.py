@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from sf.config import ModelConfig
 from sf.envs.spaces.identity import Identity
 from sf.envs.spaces.observations import is_image
+from sf.model.cores.choice import make_core
 from sf.model.encoders.blocks import Convolutional, in_parts
 from sf.model.encoders.choice import build_encoder
 from sf.model.layers import activation, compute_dtype, orthogonal
-from sf.model.recurrent.choice import make_core
 
 Features = tuple[Tensor, ...]
 """[N, F] of each tower, between its encoders and its core."""

@@ -17,14 +17,14 @@ from torch import Tensor, nn
 
 from sf.model.actor_critic import ActorCritic, CriticClock
 from sf.model.central_critic import CentralCritic
+from sf.model.cores.choice import Core
+from sf.model.cores.transformer import Transformer
 from sf.model.encoders.blocks import Convolutional, ResidualBlock
 from sf.model.encoders.images import PixelConv2d
 from sf.model.encoders.symbols import SymbolsEncoder
 from sf.model.encoders.vectors import MlpEncoder
 from sf.model.layers import ResidualLayer
 from sf.model.normalizers import ObsNormalizer
-from sf.model.recurrent.choice import Core
-from sf.model.recurrent.transformer import Transformer
 from sf.model.trunk import Tower
 from sf.surgery.axes import Axis, Block
 from sf.surgery.spaces import ActionAxes

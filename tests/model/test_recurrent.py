@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from sf.model.recurrent import unrolling
-from sf.model.recurrent.gru import GRU
-from sf.model.recurrent.lstm import LSTM
-from sf.model.recurrent.mingru import MinGRU
+from sf.model.cores import unrolling
+from sf.model.cores.gru import GRU
+from sf.model.cores.lstm import LSTM
+from sf.model.cores.mingru import MinGRU
 
 
 class MinGRUCell(nn.Module):

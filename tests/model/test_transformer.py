@@ -7,8 +7,8 @@ import torch
 
 from sf.config import ModelConfig
 from sf.envs.errors import UsageError
-from sf.model.recurrent.attention import WindowAttention, visible
-from sf.model.recurrent.transformer import Transformer
+from sf.model.cores.attention import WindowAttention, visible
+from sf.model.cores.transformer import Transformer
 
 IN, H, HEADS, WINDOW, LAYERS = 5, 6, 2, 4, 2
 REACH = LAYERS * (WINDOW - 1)  # steps back from which something can come

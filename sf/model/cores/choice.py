@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sf.config import ModelConfig
-from sf.model.recurrent.gru import GRU
-from sf.model.recurrent.lstm import LSTM
-from sf.model.recurrent.mingru import MinGRU
-from sf.model.recurrent.transformer import Transformer
+from sf.model.cores.gru import GRU
+from sf.model.cores.lstm import LSTM
+from sf.model.cores.mingru import MinGRU
+from sf.model.cores.transformer import Transformer
 
 Core = GRU | LSTM | MinGRU | Transformer
 """Steps N actors with `step`, goes through trajectories with `unroll`, and says its `state_size` and `out_size`."""

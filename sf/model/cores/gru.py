@@ -18,9 +18,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sf.model.cores import unrolling
+from sf.model.cores.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
 from sf.model.layers import Compilable, compute_dtype, make_orthogonal
-from sf.model.recurrent import unrolling
-from sf.model.recurrent.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
 
 
 class GRU(Compilable):

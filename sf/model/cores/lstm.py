@@ -5,7 +5,7 @@ g = tanh(W_ig x + b_ig + W_hg h + b_hg)             Schmidhuber 1997, with forge
 c' = f * c + i * g
 h' = o * tanh(c'),  where h and c are 0 at the first step of an episode
 
-Products are grouped over T steps in both directions, for the reasons in `sf.model.recurrent.gru`.
+Products are grouped over T steps in both directions, for the reasons in `sf.model.cores.gru`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sf.model.cores import unrolling
+from sf.model.cores.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
 from sf.model.layers import Compilable, compute_dtype, make_orthogonal
-from sf.model.recurrent import unrolling
-from sf.model.recurrent.unrolling import add_product, blocks_from_the_end, sigmoid_backward, tanh_backward
 
 
 class LSTM(Compilable):

@@ -19,9 +19,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sf.model.cores import unrolling
+from sf.model.cores.unrolling import sigmoid_backward
 from sf.model.layers import Compilable, compute_dtype, make_orthogonal
-from sf.model.recurrent import unrolling
-from sf.model.recurrent.unrolling import sigmoid_backward
 
 LONGEST = 64.0  # steps that a new unit remembers at most: a trajectory with a recurrent core has this many
 

@@ -22,8 +22,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sf.model.cores.attention import WindowAttention, known, visible
 from sf.model.layers import compute_dtype, orthogonal
-from sf.model.recurrent.attention import WindowAttention, known, visible
 
 GATE_BIAS = 2.0
 _WIDENED = 2  # the hidden layer between two gates, beside the width of the core

@@ -1,7 +1,7 @@
 """How the recurrent cores go through the steps of trajectories, forth and back, with a compiled loop a step or without.
 
 Between two products, memory is read once by a loop of sf/system/native. The equations are those of
-`sf.model.recurrent.gru`, `lstm` and `mingru`, whose unrolls these take the place of where a compiler is.
+`sf.model.cores.gru`, `lstm` and `mingru`, whose unrolls these take the place of where a compiler is.
 Arrays with a time axis are given to a loop as the address of a step.
 """
 

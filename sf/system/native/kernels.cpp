@@ -87,7 +87,7 @@ void shift_and_scale(const uint8_t *__restrict pixels, const T *__restrict offse
     }
 }
 
-// One step of sf.model.recurrent.lstm forward.
+// One step of sf.model.cores.lstm forward.
 //   x, product [N, 4H]: the input's share of the gates with the biases, and the hidden state's
 //   c [N, H], keep [N]: the cell as the step before left it, and 0 where an episode begins here, else 1
 //   keep_next [N]: that of the next step
@@ -139,7 +139,7 @@ void lstm_backward(const float *__restrict grad_h, const T *__restrict product, 
     }
 }
 
-// One step of sf.model.recurrent.gru forward.
+// One step of sf.model.cores.gru forward.
 //   x, product [N, 3H]: the input's share of the gates with its biases, and the hidden state's without, bias [3H]: these
 //   h [N, H], keep [N], keep_next [N]: as above
 // Written: gates [N, 4H]: r, z and n, activated, and the hidden state's share of n; h_out [N, H]; h_next [N, H].
@@ -190,7 +190,7 @@ void gru_backward(const float *__restrict grad_h, const T *__restrict product, f
     }
 }
 
-// All S steps of sf.model.recurrent.mingru forward.
+// All S steps of sf.model.cores.mingru forward.
 //   x [S, N, 2H]: the gates before their activation, z and n
 //   keep [S, N]: 0 where an episode begins, else 1
 //   h [S + 1, N, H]: of which the first step is the state before them

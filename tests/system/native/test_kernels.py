@@ -6,12 +6,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from sf.model.cores import unrolling
+from sf.model.cores.gru import GRU
+from sf.model.cores.lstm import LSTM
+from sf.model.cores.mingru import MinGRU
 from sf.model.layers import ELU
 from sf.model.normalizers import ImageNormalizer
-from sf.model.recurrent import unrolling
-from sf.model.recurrent.gru import GRU
-from sf.model.recurrent.lstm import LSTM
-from sf.model.recurrent.mingru import MinGRU
 from sf.system.native import kernels
 
 DTYPES = [torch.float32, torch.bfloat16]
