@@ -1,7 +1,6 @@
-#!/usr/bin/env python
 """Measures how long the learner takes with each recurrent core: the core alone, and a whole iteration.
 
-    python scripts/bench_cores.py --cores gru mingru --rounds 5 --out benchmarks/cores_2cores.json
+    python scripts/bench_cores.py --cores gru mingru --rounds 7 --json benchmarks/cores_2cores.json
 
 Cores take turns within a round, in one process, so that what else the machine does slows all of them. The figures are
 microseconds for a sample (a step of a trajectory): the core's forward and backward pass, and `Updater.train_iteration`
@@ -10,63 +9,89 @@ with a vector of 64 numbers, an encoder of one layer as wide as the core, and on
 
 from __future__ import annotations
 
-import argparse
-import json
+import dataclasses
 import math
-import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import torch
+from recording import json_file, machine
+from recording.markdown_table import markdown_table
 
 from sf.config import Config, ModelConfig
 from sf.envs import ActionSpec
 from sf.learner.batches.batch import Batch
 from sf.learner.update import Updater
-from sf.model.recurrent.choice import make_core
+from sf.model.cores.choice import make_core
 from sf.system.processes import torch_runtime
+from sf.tools.commands import cli
 
 NUM_INPUTS = 64
 TIMES = 10  # in a round, of which the fastest counts: others may have had the core
 RESETS = 0.01  # the share of steps with which an episode begins
 
 
-def main(args: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Measures how long the learner takes with each recurrent core.")
-    parser.add_argument("--cores", nargs="+", default=["gru", "mingru"])
-    parser.add_argument("--size", type=int, default=256, help="--rnn_size, and the width of the encoder")
-    parser.add_argument("--steps", type=int, default=64, help="T, of a trajectory")
-    parser.add_argument("--trajectories", type=int, default=32, help="B, of a minibatch")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--bfloat16", action="store_true")
-    parser.add_argument("--compile", choices=["true", "false"], default="true", help="whether compiled loops are used")
-    parser.add_argument("--out", type=Path, help="a JSON file")
-    options = parser.parse_args(args)
+@dataclass(frozen=True)
+class Options:
+    """Says what to measure."""
+
+    cores: tuple[str, ...] = ("gru", "mingru")
+    """Measure these cores, and compare each with the first."""
+
+    size: int = 256
+    """Take this --rnn_size, and an encoder of this width."""
+
+    steps: int = 64
+    """Take trajectories of this many steps."""
+
+    trajectories: int = 32
+    """Take minibatches of this many trajectories."""
+
+    threads: int = 1
+    """Compute with this many threads."""
+
+    rounds: int = 5
+    """Take each figure this often."""
+
+    bfloat16: cli.Switch = False
+    """Compute products in bfloat16."""
+
+    compile: bool = True
+    """Use compiled loops."""
+
+    json: Path | None = None
+    """Also write everything to this file."""
+
+
+def main() -> None:
+    options = cli.parse_flags(Options, "bench_cores.py", str(__doc__))
+    json_file.require_writable(options.json)
     torch_runtime.configure("cpu", options.threads, deterministic=False)
     found = measure(options)
-    print(json.dumps(found, indent=1))
-    if options.out:
-        options.out.write_text(json.dumps(found, indent=1) + "\n")
+    rows = [
+        [part, core, f"{figures['median']:.1f}", ", ".join(map(str, figures["times_as_fast_as_the_first"]))]
+        for part in ("core", "iteration")
+        for core, figures in found[part].items()
+    ]
+    print(markdown_table(["part", "core", "us for a sample, median", "times as fast as the first"], rows))
+    json_file.write(options.json, found)
 
 
-def measure(options: argparse.Namespace) -> dict[str, Any]:
+def measure(options: Options) -> dict[str, Any]:
     """Returns the settings, and for each part and core the rounds and their median, and its speed beside the first."""
     flags = {core: Config().replace(**flags_of(core, options)) for core in options.cores}
     works = {
         "core": {core: core_alone(config.model, options) for core, config in flags.items()},
         "iteration": {core: iteration(config, options) for core, config in flags.items()},
     }
-    found: dict[str, Any] = {
-        "torch": torch.__version__,
-        "load_average": os.getloadavg()[0],
-        **{k: v for k, v in vars(options).items() if k != "out"},
-    }
+    settings = {name: value for name, value in dataclasses.asdict(options).items() if name != "json"}
+    found: dict[str, Any] = {"machine": machine.describe("cpu"), "settings": settings}
     for part, of_cores in works.items():
         rounds: dict[str, list[float]] = {core: [] for core in of_cores}
         for turn in range(options.rounds + 1):
@@ -87,14 +112,14 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def flags_of(core: str, options: argparse.Namespace) -> dict[str, Any]:
+def flags_of(core: str, options: Options) -> dict[str, Any]:
     return {
         "core": core,
         "rnn_size": options.size,
         "encoder_mlp_layers": (options.size,),
         "rollout": options.steps,
         "batch_size": options.steps * options.trajectories,
-        "compile": options.compile == "true",
+        "compile": options.compile,
     }
 
 
@@ -104,7 +129,7 @@ def timed(work: Callable[[], None]) -> float:
     return time.perf_counter() - began
 
 
-def core_alone(model: ModelConfig, options: argparse.Namespace) -> Callable[[], None]:
+def core_alone(model: ModelConfig, options: Options) -> Callable[[], None]:
     """Returns the forward and backward pass of the core over [T, B, size]."""
     torch.manual_seed(0)
     core = make_core(model, options.size)
@@ -122,7 +147,7 @@ def core_alone(model: ModelConfig, options: argparse.Namespace) -> Callable[[], 
     return work
 
 
-def iteration(config: Config, options: argparse.Namespace) -> Callable[[], None]:
+def iteration(config: Config, options: Options) -> Callable[[], None]:
     """Returns an iteration of the learner: one optimiser step on one batch."""
     torch.manual_seed(0)
     space = gym.spaces.Dict(obs=gym.spaces.Box(-np.inf, np.inf, (NUM_INPUTS,), np.float32))

@@ -14,7 +14,7 @@ from sf.system.arrays import Field, SharedArrays
 
 TARGET = "target"  # of the value of a position
 COUNTS = ("first_position", "end_position", "first_game", "end_game", "num_drawn", "credit")
-"""What `sf.learner.games.buffer` counts, all from the beginning of the run on."""
+"""Names the counts of `sf.learner.games.buffer`. All of them count from the beginning of the run on."""
 
 
 def allocate_games(spec: EnvSpec, num_games: int, num_bytes: int) -> SharedArrays:

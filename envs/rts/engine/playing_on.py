@@ -21,7 +21,7 @@ from sf.envs.rts.engine.state import NOBODY, TOWERS, World, allocate, below, dra
 from sf.envs.rts.engine.units import table
 
 NOTHING, RANDOM = -1, -2
-"""In the place of an action: the copy stays as it is, or commands are drawn at random."""
+"""Take the place of an action: the copy stays as it is, or its commands are drawn at random."""
 
 _OURS = np.int64(0)
 _LEAST = 1 + ATHLETES  # units of a side: dead athletes come back, although they are not counted

@@ -54,7 +54,7 @@ class Loader:
         return 0
 
     def metrics(self) -> dict[str, float]:
-        """What a report of the learner has of the loader, by name."""
+        """Returns the metrics that a report of the learner has of the loader, by name."""
         return {}
 
 

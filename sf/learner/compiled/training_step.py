@@ -209,7 +209,7 @@ class _Step:
     def _adam(
         self, weight: Tensor, gradient: Tensor, moments: AdamState, learning_rate: Tensor
     ) -> tuple[Tensor, AdamState]:
-        """As `torch.optim.AdamW` has it."""
+        """Returns the weight after a step of AdamW, computed as by `torch.optim.AdamW`, and its moments."""
         config = self._fixed.config
         after = AdamState(
             moments.step + 1,

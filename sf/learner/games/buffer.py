@@ -1,6 +1,6 @@
 """The buffer of games: the positions of the latest games that have ended, from which batches are drawn.
 
-It lies in shared memory, so a learner that dies leaves it whole to its successor, and a file beside the checkpoints
+The buffer is in shared memory, so a learner that dies leaves it whole to its successor. A file beside the checkpoints
 keeps it for a run that is resumed.
 """
 

@@ -97,7 +97,7 @@ class GameSupply:
         batch.state.zero_()
 
     def metrics(self) -> dict[str, float]:
-        """Returns what a report of the learner has of the buffer."""
+        """See `Loader.metrics`."""
         games = self._games
         return {
             "search/games": games.num_games / self._rules.num_agents,
