@@ -11,7 +11,7 @@ import pytest
 import torch
 from counting import counting_policy_worker
 from not_training import memory_and_loader
-from runs import DEVICE, QUEUES, train_here
+from runs import DEVICE, QUEUES, start, train_here
 
 from sf.config import Config
 from sf.envs.tasks.united import TASK
@@ -134,12 +134,18 @@ def test_each_row_follows_the_row_before_also_where_a_group_has_changed_its_task
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A short run with evaluations."""
-    directory = tmp_path_factory.mktemp("runs")
-    flags = f"{SHORT} --num_envs_per_worker 4 --train_for_env_steps 8000 --eval_every_env_steps 1000 --eval_episodes 5"
-    flags += " --normalize_returns true --normalize_returns_by task --show_task true --experiment run --num_workers 2"
-    summary = train_here(directory, *flags.split(), env=TOYS)
-    return RunDir(directory / "run"), summary
+    """A run that goes on until it has been evaluated."""
+    run_dir = RunDir(tmp_path_factory.mktemp("runs") / "run")
+    flags = f"{SHORT} --num_envs_per_worker 4 --eval_every_env_steps 1000 --eval_episodes 5 --num_workers 2"
+    flags += " --normalize_returns true --normalize_returns_by task --show_task true --experiment run"
+    process = start(run_dir.path.parent, *flags.split(), env=TOYS)
+    for _ in process.stdout:
+        if (run_dir.path / "evaluations.jsonl").exists():
+            break
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode == 128 + signal.SIGINT
+    return run_dir, json.loads((run_dir.path / "summary.json").read_text())
 
 
 def test_a_run_reports_each_task_and_one_score(run):
